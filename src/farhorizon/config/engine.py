@@ -19,3 +19,6 @@ class Local(Component):
     """Type of the weights and of the cache."""
     max_batch: int = Field(default=64, ge=1)
     """Most requests decoded together."""
+    cache_tokens: int = Field(default=131072, ge=0)
+    """Most tokens of cached keys and values kept between turns; least recently used sessions are dropped
+    first."""

@@ -1,0 +1,48 @@
+"""`farhorizon train`"""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from farhorizon.config.recipe import dump, read
+from farhorizon.core.errors import Interrupted, UserError
+
+
+def train(
+    recipe: Annotated[Path | None, typer.Argument(help="Recipe file (TOML).")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a value; may be repeated.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(help="Continue this run from its last checkpoint.")] = None,
+    run: Annotated[Path | None, typer.Option(help="Directory of the new run. Default: runs/RECIPE-DATE.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the recipe, print every value, do nothing.")] = False,
+) -> None:
+    """Train a recipe, or continue a run."""
+    if (recipe is None) == (resume is None):
+        raise UserError("train takes a recipe file, or --resume RUN")
+    if resume is not None and (set_ or dry_run or run):
+        raise UserError("--resume continues a run as it is; --set, --run and --dry-run do not go with it")
+    if recipe is not None:
+        resolved = read(recipe, set_)
+        if dry_run:
+            print(dump(resolved), end="")
+            return
+    from farhorizon.cli.progress import Progress
+    from farhorizon.cli.story import tell
+    from farhorizon.runtime import train as runtime
+
+    with Progress() as report:
+        try:
+            if resume is not None:
+                directory = runtime.resume(resume, report)
+            else:
+                assert recipe is not None
+                path = run or Path("runs") / f"{recipe.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+                report.run = path
+                directory = runtime.start(resolved, path, report)
+        except Interrupted:
+            path = resume or report.run
+            raise Interrupted(f"stopped after the last finished update; continue with: farhorizon train --resume {path}") from None
+    tell(directory)

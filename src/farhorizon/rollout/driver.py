@@ -1,0 +1,155 @@
+"""Many episodes at once: each runs at its own pace, broken environments are retried or set aside."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from farhorizon.agents.base import AgentFactory
+from farhorizon.config.tables import Rollout
+from farhorizon.core.errors import UserError
+from farhorizon.core.record import Group, PolicyRef, Status, StopReason, Trajectory
+from farhorizon.core.seeds import Key
+from farhorizon.engines.base import Engine, Sampling
+from farhorizon.envs.base import Episode, World
+from farhorizon.rollout.episode import EpisodePlayer
+from farhorizon.rollout.instance import EnvironmentFault, Instance
+from farhorizon.tasks.base import Assignment
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """What a batch of episodes has in common."""
+
+    stream: str
+    """Noise stream: `rollout` or `eval`."""
+    update: int
+    """Update they belong to."""
+    horizon: int
+    """Maximum turns, fixed when they start (law 5)."""
+    sampling: Sampling
+    """How tokens are drawn."""
+    version: int = 0
+    """Policy version when they start."""
+    training: bool = True
+    """False in evaluation."""
+    first_group: int = 0
+    """Index of the first group, for groups asked for again within an update."""
+
+
+class Driver:
+    """Rolls out groups of episodes on one world, agent and engine."""
+
+    def __init__(
+        self, *, world: World, agent: AgentFactory, engine: Engine, limits: Rollout, seed: int
+    ) -> None:
+        self._world, self._agent, self._engine, self._limits, self._seed = world, agent, engine, limits, seed
+        self._faults_in_a_row = 0
+
+    async def groups(
+        self, assignments: Sequence[Assignment], given: Circumstances, on_done: Callable[[Trajectory], None] | None = None
+    ) -> list[Group]:
+        """Play every member of every assignment; groups come back in order, whole or saying why not.
+
+        Args:
+            on_done: called as each trajectory ends, in no particular order.
+
+        Raises:
+            UserError: `max_consecutive_faults` environment faults in a row; names the environment and the last fault.
+        """
+        order = [(g, m) for g, assignment in enumerate(assignments) for m in range(assignment.size)]
+        waiting = iter(order)
+        played: dict[tuple[int, int], Trajectory] = {}
+
+        async def worker() -> None:
+            for g, m in waiting:
+                played[g, m] = await self._trajectory(assignments[g], given, given.first_group + g, m)
+                if on_done is not None:
+                    on_done(played[g, m])
+
+        tasks = []
+        for _ in range(min(self._limits.concurrency, len(order))):
+            # A worker takes its seat before any of them starts, and keeps it: a lockstep engine must never
+            # begin a batch while an episode is between two workers' hands.
+            seat = self._engine.participant()
+            seat.__enter__()
+            task = asyncio.ensure_future(worker())
+            task.add_done_callback(lambda _, seat=seat: seat.__exit__(None, None, None))
+            tasks.append(task)
+        try:
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+        return [
+            self._group(assignment, given, g, [played[g, m] for m in range(assignment.size)])
+            for g, assignment in enumerate(assignments)
+        ]
+
+    def _group(self, assignment: Assignment, given: Circumstances, g: int, members: list[Trajectory]) -> Group:
+        index = given.first_group + g
+        broken = [trajectory for trajectory in members if not trajectory.scored]
+        reason = f"{len(broken)} set aside: {broken[-1].faults[-1]}" if broken else None
+        return Group(
+            id=f"{given.stream}/{given.update}/{index}",
+            task=assignment.task,
+            trajectories=tuple(members),
+            start_depth=assignment.start.depth,
+            seed=self._key(given, index, -1).digest(),
+            requested=assignment.size,
+            short_reason=reason,
+            weight=assignment.weight,
+        )
+
+    async def _trajectory(self, assignment: Assignment, given: Circumstances, group: int, member: int) -> Trajectory:
+        key = self._key(given, group, member)
+        episode = Episode(
+            seed=key.digest(),
+            group_seed=self._key(given, group, -1).digest(),
+            update=given.update,
+            horizon=given.horizon,
+            start=assignment.start,
+            training=given.training,
+        )
+        name = f"{given.stream}/{given.update}/{group}/{member}"
+        blank = Trajectory(
+            id=name, task=assignment.task, contexts=(), turns=(), rewards=(), status=Status.INFRA_FAULT,
+            stop_reason=StopReason.ENV_FAULT, success=None, seed=episode.seed, group_seed=episode.group_seed,
+            horizon=given.horizon, start_depth=assignment.start.depth, group=group, episode_id=name,
+            policy=PolicyRef(version=given.version),
+        )
+        faults: list[str] = []
+        for retry in range(self._limits.retries + 1):
+            instance = Instance(self._world.make, self._limits.env_timeout)
+            player = EpisodePlayer(
+                agent=self._agent.begin(episode), instance=instance, engine=self._engine, limits=self._limits,
+                sampling=given.sampling, key=key.at(retry=retry),
+            )
+            try:
+                done = await player.play(assignment.task, episode)
+            except EnvironmentFault as fault:
+                faults.append(str(fault))
+                blank = replace(blank, stop_reason=fault.reason)
+                self._count_fault(fault)
+                continue
+            finally:
+                await instance.close()
+            self._faults_in_a_row = 0
+            return replace(
+                blank, contexts=done.contexts, turns=done.turns, rewards=done.rewards, status=done.status,
+                stop_reason=done.stop_reason, success=done.success, retries=retry, faults=tuple(faults),
+                forks=done.forks,
+            )
+        return replace(blank, retries=self._limits.retries, faults=tuple(faults))
+
+    def _count_fault(self, fault: EnvironmentFault) -> None:
+        self._faults_in_a_row += 1
+        if self._faults_in_a_row >= self._limits.max_consecutive_faults:
+            raise UserError(
+                f'environment "{self._world.name}" failed {self._faults_in_a_row} times in a row, last: {fault}; '
+                "mend it, or raise [rollout] max_consecutive_faults"
+            ) from fault
+
+    def _key(self, given: Circumstances, group: int, member: int) -> Key:
+        return Key(self._seed, given.stream, update=given.update, group=group, member=member)

