@@ -27,6 +27,7 @@ def play(agent, turns):
 
     async def run():
         for observation, ids in turns:
+
             async def generate(prompt, context, call, stop, ids=ids):
                 prompts.append((prompt, context))
                 logps = -np.ones(len(ids), np.float32)

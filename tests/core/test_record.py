@@ -29,7 +29,12 @@ def test_tokens_cannot_be_changed_afterwards():
 
 
 def test_trunk_tokens_are_owned_by_the_trunk():
-    segments = (Segment(Origin.TEMPLATE, [1, 2]), sampled([3, 4]), Segment(Origin.OBSERVATION, [5]), sampled([6]))
+    segments = (
+        Segment(Origin.TEMPLATE, [1, 2]),
+        sampled([3, 4]),
+        Segment(Origin.OBSERVATION, [5]),
+        sampled([6]),
+    )
     branch = Context(segments, parent=Branch("0/0/0", 0, 4))
     assert Context(segments).sampled.tolist() == [False, False, True, True, False, True]
     assert branch.sampled.tolist() == [False, False, False, False, False, True]

@@ -74,4 +74,7 @@ def test_what_is_newer_than_the_checkpoint_is_set_aside_not_deleted(run):
     assert [line["update"] for line in run.read_metrics()] == [0, 1]
     aside = run.path / "set_aside"
     assert [json.loads(line)["update"] for line in (aside / "metrics.jsonl").read_text().splitlines()] == [2, 3]
-    assert sorted(path.name for path in (aside / "trajectories").glob("*.jsonl")) == ["update-000002.jsonl", "update-000003.jsonl"]
+    assert sorted(path.name for path in (aside / "trajectories").glob("*.jsonl")) == [
+        "update-000002.jsonl",
+        "update-000003.jsonl",
+    ]

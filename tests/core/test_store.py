@@ -5,7 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farhorizon.core.record import (
-    Branch, Call, Comparison, Context, Group, Origin, Reward, Segment, Span, Status, StopReason, Task, Trajectory, Turn,
+    Branch,
+    Call,
+    Comparison,
+    Context,
+    Group,
+    Origin,
+    Reward,
+    Segment,
+    Span,
+    Status,
+    StopReason,
+    Task,
+    Trajectory,
+    Turn,
 )
 from farhorizon.core.store import read_update, stored_updates, write_update
 
@@ -29,8 +42,18 @@ def trajectories(draw, name):
     turns = (Turn("say “é”\n", " x\n", "x", info={"valid": True, "n": [1, None]}, calls=(call,), state_key="k"),)
     rewards = (Reward("environment", 1.0, 0), Reward("length", -0.25), Reward("judge", 0.5, Span(0, 1, 2)))
     return Trajectory(
-        name, Task("t", "e", "train", "d", 2, {"a": 1}), contexts, turns, rewards, draw(st.sampled_from(Status)),
-        draw(st.sampled_from(StopReason)), draw(st.sampled_from([True, False, None])), 2**63, 5, 7, faults=("x",),
+        name,
+        Task("t", "e", "train", "d", 2, {"a": 1}),
+        contexts,
+        turns,
+        rewards,
+        draw(st.sampled_from(Status)),
+        draw(st.sampled_from(StopReason)),
+        draw(st.sampled_from([True, False, None])),
+        2**63,
+        5,
+        7,
+        faults=("x",),
     )
 
 
@@ -57,8 +80,16 @@ def test_what_is_written_is_read_back_exactly(tmp_path_factory, data):
 
 def test_what_the_learner_adds_comes_back_on_its_tokens(tmp_path):
     contexts = tuple(Context((Segment(Origin.TEMPLATE, [i] * n),)) for i, n in enumerate((3, 2)))
-    blank = {"turns": (), "rewards": (), "status": Status.OK, "stop_reason": StopReason.TERMINATED, "success": True}
-    trajectory = Trajectory("rollout/4/0/0", Task("t", "e", "train"), contexts, **blank, seed=0, group_seed=0, horizon=1)
+    blank = {
+        "turns": (),
+        "rewards": (),
+        "status": Status.OK,
+        "stop_reason": StopReason.TERMINATED,
+        "success": True,
+    }
+    trajectory = Trajectory(
+        "rollout/4/0/0", Task("t", "e", "train"), contexts, **blank, seed=0, group_seed=0, horizon=1
+    )
     added = {(0, 0, 1): {"advantage": np.array([1.5, np.nan], np.float32)}}
     write_update(tmp_path, 4, [Group("rollout/4/0", trajectory.task, (trajectory,), 0, 0, 1)], added)
     first, second = read_update(tmp_path / "update-000004.jsonl")[0].trajectories[0].contexts

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from episodes import context, group, trajectory
+from learners.episodes import context, group, trajectory
 
 from farhorizon.config.credit import GroupCentred, GroupStandardised
 from farhorizon.core.record import Branch, Reward, Span, Status, StopReason
@@ -23,7 +23,11 @@ def test_agentgym_a2_a_trajectory_ending_in_an_observation_still_rewards_its_act
 @pytest.mark.parametrize("config", CREDITS)
 def test_c2_inserting_observation_tokens_changes_no_advantage(config):
     plain = [trajectory("taaoaa", reward=1.0), trajectory("taoaa", reward=0.0), trajectory("taa", reward=0.0)]
-    padded = [trajectory("ttoaaooohaao", reward=1.0), trajectory("taooooaaoo", reward=0.0), trajectory("toaahhh", reward=0.0)]
+    padded = [
+        trajectory("ttoaaooohaao", reward=1.0),
+        trajectory("taooooaaoo", reward=0.0),
+        trajectory("toaahhh", reward=0.0),
+    ]
     before, after = config.build()([group(plain)]), config.build()([group(padded)])
     assert before.advantages.keys() == after.advantages.keys()
     for key in before.advantages:
@@ -50,8 +54,10 @@ def test_what_the_agent_did_wrong_is_scored(status):
 def test_groups_without_signal_are_counted():
     broken = trajectory("ta", status=Status.INFRA_FAULT, stop_reason=StopReason.TIMEOUT)
     groups = [
-        group([trajectory("ta", reward=1.0), trajectory("ta")]), group([trajectory("ta", reward=1.0), broken]),
-        group([broken]), group([trajectory("ta"), trajectory("ta")]),
+        group([trajectory("ta", reward=1.0), trajectory("ta")]),
+        group([trajectory("ta", reward=1.0), broken]),
+        group([broken]),
+        group([trajectory("ta"), trajectory("ta")]),
     ]
     credit = GroupStandardised().build()(groups)
     assert credit.metrics["credit/groups_without_signal"] == 3
@@ -68,7 +74,10 @@ def test_advantages_cover_every_context_and_skip_trunk_tokens():
 
 def test_rewards_land_on_the_last_action_token_of_what_they_belong_to():
     rewards = (
-        Reward("whole", 1.0), Reward("first", 2.0, at=0), Reward("second", 3.0, at=1), Reward("span", 4.0, at=Span(0, 1, 3)),
+        Reward("whole", 1.0),
+        Reward("first", 2.0, at=0),
+        Reward("second", 3.0, at=1),
+        Reward("span", 4.0, at=Span(0, 1, 3)),
         Reward("early", 5.0, at=Span(0, 3, 6)),
     )
     made = trajectory("ttaaoaaoo", rewards=rewards)

@@ -15,9 +15,7 @@ TASK = WORLD.tasks("train")[100]
 
 
 def played(player, horizon=20):
-    return asyncio.run(
-        play(WORLD.make(), TASK, player, Episode(seed=0, group_seed=0, update=0, horizon=horizon))
-    )
+    return asyncio.run(play(WORLD.make(), TASK, player, Episode(seed=0, group_seed=0, update=0, horizon=horizon)))
 
 
 def test_oracle_player_solves_its_task():

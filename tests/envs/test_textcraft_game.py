@@ -93,8 +93,8 @@ def test_order_of_ingredients_does_not_matter():
     ],
 )
 def test_agentgym_a9_action_reaches_the_environment_unmodified(action):
-    """AgentGym's client strips what is not a letter, digit, comma or space, so the environment sees another action
-    than the one that is trained on. Here nothing is dropped in silence: such an action is refused as written."""
+    """AgentGym's client strips what is not a letter, digit, comma or space, so the environment sees another
+    action than the one trained on. Here nothing is dropped in silence: such an action is refused as written."""
     playing = game("oak button")
     result = playing.step(action)
     assert result.info == {"valid": False}
@@ -115,7 +115,7 @@ def test_agentgym_a9_action_reaches_the_environment_unmodified(action):
         ("get 0 oak logs", f"Counts are whole numbers from 1 to {MOST}."),
         ("get " + "1" * 100_000, "That action is too long."),
         ("get 1 oak planks", "oak planks must be crafted."),
-        ("get 1 planks", "Name one kind of planks, such as acacia planks."),
+        ("get 1 planks", "Name one kind of planks, such as oak planks."),
         ("get 1 oak lgs", "No such item. Did you mean oak logs?"),
         ("get 1 unobtainium", "No such item."),
         ("get ٣ oak logs", "Write: get 2 ITEM"),
@@ -159,16 +159,14 @@ def test_no_more_than_a_stack_is_carried():
     assert playing.step("inventory").observation == "Inventory: 44 oak logs, 64 oak planks."
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.one_of(
         st.text(max_size=200),
         st.builds("get {} {}".format, st.integers(), st.text(max_size=30)),
         st.builds("craft {} using {}, {}".format, st.text(max_size=30), st.text(max_size=30), st.integers()),
         st.lists(
-            st.sampled_from(
-                ["craft", "get", "1", "4", "oak", "logs", "planks", "using", ",", "1 oak logs", "_", "."]
-            )
+            st.sampled_from(["craft", "get", "1", "4", "oak", "logs", "planks", "using", ",", "1 oak logs", "_", "."])
         ).map(" ".join),
     )
 )
@@ -194,6 +192,8 @@ def test_available_actions_are_valid_and_in_a_fixed_order():
             assert result.info == {}, (task.id, action, result)
             twin.step(action)
             observation = result.observation
+            if result.terminated:
+                break
 
 
 def test_what_the_oracle_crafts_is_among_the_available_actions():

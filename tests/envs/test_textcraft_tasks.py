@@ -24,7 +24,7 @@ from farhorizon.envs.textcraft.recipes import installed
 
 EPISODE = Episode(seed=0, group_seed=0, update=0, horizon=100)
 
-DIGEST = "?"
+DIGEST = "80ba6f6b72285726a8a9094a32d0a9c95aa03690dde14020e8d920dc5ac6fbcd"
 """Of all tasks and solutions at version 1. When it changes, the version must."""
 
 DIGEST_SCRIPT = """
@@ -133,6 +133,11 @@ def test_distractors_are_as_many_as_asked_for_and_not_needed(range_):
     assert sorted(counts) == list(range(range_[0], range_[1] + 1))
 
 
+def test_more_distractors_than_there_are_recipes_shows_all_it_can():
+    task = Config(depths=(4,), distractors=(9999, 9999)).build().tasks("eval")[0]
+    assert 500 < len(task.data["recipes"]) <= len(installed().recipes)
+
+
 def test_version_names_what_changes_tasks():
     assert Config(distractors=(0, 0)).build().version != Config().build().version
 
@@ -143,10 +148,7 @@ def test_what_is_shown_is_enough_to_make_the_goal_at_its_depth(tasks):
         depth = dict.fromkeys(book.base, 0)
         for _ in range(task.level):
             for recipe in (book.by_text[text] for text in task.data["recipes"]):
-                ways = [
-                    [item for item in book.kinds.get(name, (name,)) if item in depth]
-                    for name, _ in recipe.inputs
-                ]
+                ways = [[item for item in book.kinds.get(name, (name,)) if item in depth] for name, _ in recipe.inputs]
                 if all(ways):
                     reached = 1 + max(min(depth[item] for item in items) for items in ways)
                     depth[recipe.output] = min(reached, depth.get(recipe.output, reached))
@@ -159,9 +161,7 @@ def test_oracle_solves_every_goal_with_actions_as_they_are_written(world, tasks)
         game.reset(task, EPISODE)
         results = [game.step(action) for action in world.oracle(task)]
         assert all(result.info == {} for result in results), task.id
-        assert (
-            [r.terminated for r in results] == [r.success for r in results] == [r.reward == 1 for r in results]
-        )
+        assert [r.terminated for r in results] == [r.success for r in results] == [r.reward == 1 for r in results]
         assert [result.success for result in results] == [False] * (len(results) - 1) + [True], task.id
 
 
@@ -198,9 +198,7 @@ def test_goals_with_cyclic_recipes_and_all_others_start_at_once(world, tasks):
 
 def test_prompt_reads_as_in_the_package_with_spaces_in_names(world):
     bare = Config(distractors=(0, 0)).build()
-    task = next(
-        task for split in ("train", "eval") for task in bare.tasks(split) if task.id == "textcraft/oak_button"
-    )
+    task = next(task for split in ("train", "eval") for task in bare.tasks(split) if task.id == "textcraft/oak_button")
     lines = bare.make().reset(task, EPISODE).split("\n")
     assert lines[0] == "Crafting commands:"
     assert sorted(lines[1:3]) == [

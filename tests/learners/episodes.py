@@ -7,22 +7,37 @@ import numpy as np
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-import farhorizon.models.attention  # registers the attention
+import farhorizon.models.attention  # noqa: F401  (registers the attention)
 from farhorizon.core.record import (
-    Call, Context, Group, Origin, Reward, Segment, Span, Status, StopReason, Task, Trajectory, Turn,
+    Call,
+    Context,
+    Group,
+    Origin,
+    Reward,
+    Segment,
+    Span,
+    Status,
+    StopReason,
+    Task,
+    Trajectory,
+    Turn,
 )
 
 VOCABULARY = 64
 TASK = Task("goal", "made-up", "train")
 ORIGIN = {
-    "t": Origin.TEMPLATE, "o": Origin.OBSERVATION, "h": Origin.HINT, "p": Origin.PREFIX,
-    "d": Origin.DEMONSTRATED, "a": Origin.SAMPLED,
+    "t": Origin.TEMPLATE,
+    "o": Origin.OBSERVATION,
+    "h": Origin.HINT,
+    "p": Origin.PREFIX,
+    "d": Origin.DEMONSTRATED,
+    "a": Origin.SAMPLED,
 }
 
 
 def context(pattern: str, seed: int = 0, prompt: int = 0, **fields) -> Context:
-    """A context of random tokens, one letter of `ORIGIN` each. Contexts of the same `prompt` seed begin with the same
-    tokens up to the first action."""
+    """A context of random tokens, one letter of `ORIGIN` each. Contexts of the same `prompt` seed begin with
+    the same tokens up to the first action."""
     fixed, free = np.random.default_rng(prompt), np.random.default_rng([seed, 1])
     started, segments = False, []
     for letter, run in groupby(pattern):
@@ -30,7 +45,9 @@ def context(pattern: str, seed: int = 0, prompt: int = 0, **fields) -> Context:
         started = started or letter in "ad"
         rng = free if started else fixed
         ids = rng.integers(0, VOCABULARY, length)
-        extra = {"logp_behaviour": -4 - rng.random(length) / 4, "policy_version": np.zeros(length)} if letter == "a" else {}
+        extra = (
+            {"logp_behaviour": -4 - rng.random(length) / 4, "policy_version": np.zeros(length)} if letter == "a" else {}
+        )
         segments.append(Segment(ORIGIN[letter], ids, **extra))
     return Context(tuple(segments), **fields)
 
@@ -47,8 +64,11 @@ def trajectory(*contexts: Context | str, reward: float = 0.0, id: str = "0/0/0",
     made = tuple(context(c, seed) if isinstance(c, str) else c for c in contexts)
     turns = tuple(Turn("see", "do", "do", calls=(call,)) for i, c in enumerate(made) for call in calls(i, c))
     defaults = {
-        "rewards": (Reward("environment", reward),), "status": Status.OK, "stop_reason": StopReason.TERMINATED,
-        "success": reward > 0, "turns": turns,
+        "rewards": (Reward("environment", reward),),
+        "status": Status.OK,
+        "stop_reason": StopReason.TERMINATED,
+        "success": reward > 0,
+        "turns": turns,
     }
     return Trajectory(id=id, task=TASK, contexts=made, seed=seed, group_seed=0, horizon=9, **(defaults | fields))
 
@@ -79,8 +99,15 @@ def micro(seed: int = 0, dtype: torch.dtype = torch.float32, attention: str = "f
     """A two-layer random Llama with grouped-query attention; weights large enough for a lively softmax."""
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=48, initializer_range=0.2, max_position_embeddings=512, attn_implementation=attention,
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        intermediate_size=48,
+        initializer_range=0.2,
+        max_position_embeddings=512,
+        attn_implementation=attention,
     )
     return LlamaForCausalLM(config).to(dtype)
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from farhorizon.config.models import MicroConfig
 from farhorizon.core.errors import UserError
@@ -33,7 +33,8 @@ class Causal:
 @pytest.fixture(scope="module")
 def micro_directory(tmp_path_factory):
     directory = tmp_path_factory.mktemp("micro")
-    model, tokenizer = build_micro(MicroConfig(), ["> get 1 oak log\n", "craft 4 oak planks using 1 oak log\n"], 0)
+    texts = ["> get 1 oak log\n", "craft 4 oak planks using 1 oak log\n"]
+    model, tokenizer = build_micro(MicroConfig(), texts, 0)
     with torch.no_grad():  # far from uniform logits, so that comparing them says something
         for weight in model.parameters():
             weight.mul_(3.0)
@@ -41,26 +42,28 @@ def micro_directory(tmp_path_factory):
     return directory
 
 
-def logits(source: Path, attention: str, ids: Tensor, **arguments: object) -> Tensor:
+def logits(source: Path, attention: str, ids: Tensor) -> Tensor:
     with torch.no_grad():
-        return load_model(source, torch.float32, attention=attention)(input_ids=ids, **arguments).logits
+        return load_model(source, torch.float32, attention=attention)(input_ids=ids).logits
 
 
 def check_logits(source: Path, ids: Tensor, layers: int) -> None:
+    """Logits through a layout equal sdpa's, and eager's as nearly as sdpa's do (5e-5 over 30 layers)."""
     layout = Causal()
     model = load_model(source, torch.float32)
     with torch.no_grad():
         hidden = model.model(input_ids=ids, position_ids=torch.arange(ids.shape[1])[None], layout=layout)
         ours = model.lm_head(hidden.last_hidden_state)
     assert layout.layers == list(range(layers))
-    for attention in ("sdpa", "eager"):
-        theirs = logits(source, attention, ids)
-        assert theirs.std() > 0.1
-        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+    sdpa, eager = (logits(source, attention, ids) for attention in ("sdpa", "eager"))
+    assert sdpa.std() > 0.1
+    torch.testing.assert_close(ours, sdpa, atol=1e-5, rtol=0)
+    torch.testing.assert_close(ours, eager, atol=1e-5 + (sdpa - eager).abs().max().item(), rtol=0)
 
 
 def test_micro_logits_are_hugging_face_s_own(micro_directory):
-    check_logits(micro_directory, torch.randint(20, (2, 33), generator=torch.Generator().manual_seed(0)), layers=2)
+    ids = torch.randint(20, (2, 33), generator=torch.Generator().manual_seed(0))
+    check_logits(micro_directory, ids, layers=2)
 
 
 def test_model_without_a_layout_is_refused(micro_directory):
@@ -120,7 +123,7 @@ def test_hub_id_is_loaded_through_transformers(monkeypatch):
 
     def from_pretrained(source, **arguments):
         asked.append((source, arguments))
-        return LlamaForCausalLM(LlamaConfig(8, 8, 8, 1, 1)), {"missing_keys": []}
+        return build_micro(MicroConfig(), ["word"], 0)[0], {"missing_keys": []}
 
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", from_pretrained)
     monkeypatch.setattr(AutoTokenizer, "from_pretrained", lambda source: asked.append(source))
@@ -141,17 +144,17 @@ def test_hub_id_that_cannot_be_reached_is_told_in_one_line(monkeypatch):
         raise OSError("We couldn't connect to 'https://huggingface.co'.\nCheck your connection")
 
     monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", from_pretrained)
-    with pytest.raises(UserError, match=r"no such directory: org/name: We couldn't connect.*co'\.$"):
+    with pytest.raises(UserError, match=r"from org/name \(taken for a hub id.*\): We couldn't connect.*co'\.$"):
         load_model("org/name", torch.float32)
 
 
 def test_directory_that_does_not_load_is_told_in_one_line(micro_directory, tmp_path):
     (tmp_path / "config.json").write_text((micro_directory / "config.json").read_text())
-    with pytest.raises(UserError, match="could not load a model from the directory") as told:
+    with pytest.raises(UserError, match="could not load a model from /") as told:
         load_model(tmp_path, torch.float32)
     assert "\n" not in str(told.value)
     (tmp_path / "model.safetensors").write_bytes(b"torn")
-    with pytest.raises(UserError, match="could not load a model from the directory"):
+    with pytest.raises(UserError, match="could not load a model from /"):
         load_model(tmp_path, torch.float32)
 
 
@@ -202,12 +205,13 @@ def test_smollm_tokenizer_is_that_of_its_authors(smollm):
 def test_smollm_knows_the_capital_of_france(smollm):
     model, tokenizer = load_model(smollm, torch.float32, attention="sdpa"), load_tokenizer(smollm)
     chat = [{"role": "user", "content": "What is the capital of France?"}]
-    prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    prompt = tokenizer(text, return_tensors="pt")
     answer = model.generate(**prompt, max_new_tokens=12, do_sample=False, use_cache=True)
-    assert "Paris" in tokenizer.decode(answer[0, prompt["input_ids"].shape[1] :])
+    assert "Paris" in tokenizer.decode(answer[0, prompt.input_ids.shape[1] :])
 
 
 @pytest.mark.integration
 def test_smollm_logits_are_hugging_face_s_own(smollm):
-    ids = load_tokenizer(smollm)("Goal: fetch 2 oak planks.\n> get 1 oak log\nGot 1 oak log\n>", return_tensors="pt")
-    check_logits(smollm, ids.input_ids, layers=30)
+    text = "Goal: fetch 2 oak planks.\n> get 1 oak log\nGot 1 oak log\n>"
+    check_logits(smollm, load_tokenizer(smollm)(text, return_tensors="pt").input_ids, layers=30)

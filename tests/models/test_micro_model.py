@@ -27,7 +27,7 @@ def test_weights_depend_on_the_seed_alone():
 
 def test_weights_are_the_same_in_later_versions():
     q, down = (weights(0)[f"model.layers.1.{name}.weight"] for name in ("self_attn.q_proj", "mlp.down_proj"))
-    assert q.flatten()[:2].tolist() == pytest.approx([Q0, Q1])
+    assert q.flatten()[:2].tolist() == pytest.approx([0.009940413758158684, 0.014156081713736057])
     assert q.std().item() == pytest.approx(0.02, rel=0.05)
     assert down.std().item() == pytest.approx(0.01, rel=0.05)
 

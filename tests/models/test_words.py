@@ -64,11 +64,13 @@ def test_vocabulary_depends_on_the_set_of_words_alone(tokenizer):
 
 
 def test_vocabulary_is_the_same_for_any_hash_seed(tokenizer):
-    script = f"from farhorizon.models.words import build_tokenizer\nprint(build_tokenizer({TEXTS!r}, 100)(' '.join({WORDS!r})).input_ids)"
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=os.environ | {"PYTHONHASHSEED": "7"}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == str(tokenizer(" ".join(WORDS)).input_ids)
+    script = f"""
+from farhorizon.models.words import build_tokenizer
+print(build_tokenizer({TEXTS!r}, 100)({" ".join(WORDS)!r}).input_ids)
+"""
+    environment = os.environ | {"PYTHONHASHSEED": "7"}
+    said = subprocess.check_output([sys.executable, "-c", script], env=environment, text=True)
+    assert said.strip() == str(tokenizer(" ".join(WORDS)).input_ids)
 
 
 def test_reloaded_tokenizer_is_the_same(tokenizer, tmp_path):

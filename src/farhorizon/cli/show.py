@@ -51,7 +51,15 @@ def show(
 
 def _updates(directory: RunDirectory) -> Table:
     table = Table(title=f"Run {directory.path}")
-    columns = ("horizon", "success/rate", "success/part_way", "reward/mean", "actions/valid", "turns/mean", "truncated/mean")
+    columns = (
+        "horizon",
+        "success/rate",
+        "success/part_way",
+        "reward/mean",
+        "actions/valid",
+        "turns/mean",
+        "truncated/mean",
+    )
     table.add_column("update", justify="right")
     for column in columns:
         table.add_column(column, justify="right")
@@ -73,8 +81,14 @@ def _listing(groups: list[Group], title: str) -> Table:
     for trajectory in (t for group in groups for t in group.trajectories):
         success = "" if trajectory.success is None else "yes" if trajectory.success else "no"
         table.add_row(
-            trajectory.id, trajectory.task.id, str(trajectory.start_depth), str(len(trajectory.turns)),
-            str(trajectory.sampled_tokens), f"{trajectory.total_reward:g}", success, trajectory.stop_reason.value,
+            trajectory.id,
+            trajectory.task.id,
+            str(trajectory.start_depth),
+            str(len(trajectory.turns)),
+            str(trajectory.sampled_tokens),
+            f"{trajectory.total_reward:g}",
+            success,
+            trajectory.stop_reason.value,
         )
     return table
 
@@ -96,7 +110,9 @@ def _find(directory: RunDirectory, stream: str, update: int, name: str) -> Traje
         for trajectory in group.trajectories:
             if trajectory.id == name:
                 return trajectory
-    raise UserError(f"update {update} has no trajectory {name}; list them with: farhorizon show {directory.path} --update {update}")
+    raise UserError(
+        f"update {update} has no trajectory {name}; list them with: farhorizon show {directory.path} --update {update}"
+    )
 
 
 def _folder(directory: RunDirectory, stream: str) -> Path:

@@ -1,7 +1,6 @@
 """What a run came to, in a few lines."""
 
 from collections import defaultdict
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -58,7 +57,8 @@ def _training(lines: list[dict[str, float]]) -> str:
         return "No training episode started from the beginning."
     return (
         f"Training success from the start of a task: {_mean(rates[:few]):.2f} over the first {few} updates, "
-        f"{_mean(rates[-few:]):.2f} over the last {few}; valid actions {_mean(valid[:few]):.2f} → {_mean(valid[-few:]):.2f}"
+        f"{_mean(rates[-few:]):.2f} over the last {few}; "
+        f"valid actions {_mean(valid[:few]):.2f} → {_mean(valid[-few:]):.2f}"
     )
 
 
@@ -67,8 +67,8 @@ def _cost(run: RunDirectory, lines: list[dict[str, float]]) -> str:
     seconds = sum(line.get("time/rollout", 0) + line.get("time/learn", 0) for line in lines)
     seconds += sum(line.get("time/eval", 0) for line in run.read_metrics() if line["phase"] == "eval")
     return (
-        f"{len(lines)} updates, {seconds / 60:.1f} minutes with evaluation, {last['total/episodes']:.0f} training episodes, "
-        f"{last['total/env_steps']:.0f} actions, {last['total/sampled_tokens']:.0f} sampled tokens"
+        f"{len(lines)} updates, {seconds / 60:.1f} minutes with evaluation, "
+        f"{last['total/episodes']:.0f} training episodes, {last['total/env_steps']:.0f} actions, {last['total/sampled_tokens']:.0f} sampled tokens"
     )
 
 

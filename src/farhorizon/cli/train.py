@@ -13,11 +13,14 @@ from farhorizon.core.errors import Interrupted, UserError
 def train(
     recipe: Annotated[Path | None, typer.Argument(help="Recipe file (TOML).")] = None,
     set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a value; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", metavar="TABLE.KEY=VALUE", help="Override a value; may be repeated."),
     ] = None,
     resume: Annotated[Path | None, typer.Option(help="Continue this run from its last checkpoint.")] = None,
     run: Annotated[Path | None, typer.Option(help="Directory of the new run. Default: runs/RECIPE-DATE.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the recipe, print every value, do nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the recipe, print every value, do nothing.")
+    ] = False,
 ) -> None:
     """Train a recipe, or continue a run."""
     if (recipe is None) == (resume is None):
@@ -43,6 +46,8 @@ def train(
                 report.run = path
                 directory = runtime.start(resolved, path, report)
         except Interrupted:
-            path = resume or report.run
-            raise Interrupted(f"stopped after the last finished update; continue with: farhorizon train --resume {path}") from None
+            left = resume or report.run
+            raise Interrupted(
+                f"stopped after the last finished update; continue with: farhorizon train --resume {left}"
+            ) from None
     tell(directory)

@@ -6,9 +6,12 @@ Third-party kinds register a subclass through the entry point group `farhorizon.
 """
 
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
+
+DType = Literal["auto", "float32", "bfloat16"]
+"""Type to compute in; `auto` is bfloat16 where the hardware multiplies it natively."""
 
 
 class Table(BaseModel):

@@ -4,9 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from farhorizon.config.base import Component
-
-DType = Literal["float32", "bfloat16"]
+from farhorizon.config.base import Component, DType
 
 
 class Local(Component):

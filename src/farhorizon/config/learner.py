@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from farhorizon.config.base import Component
+from farhorizon.config.base import Component, DType
 
 
 class AdamW(Component):
@@ -15,7 +15,7 @@ class AdamW(Component):
 
     learning_rate: float = Field(default=1e-6, gt=0)
     warmup_updates: int = Field(default=0, ge=0)
-    """Updates over which the learning rate rises linearly to its value; update u has (u + 1) / (warmup_updates + 1) of it."""
+    """Updates over which the learning rate rises linearly: update u has (u + 1) / (warmup_updates + 1) of it."""
     betas: tuple[float, float] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
@@ -25,5 +25,5 @@ class AdamW(Component):
     """Optimizer steps an update's trajectories are split into, whole groups at a time."""
     tokens_per_microbatch: int = Field(default=4096, ge=1)
     """Computed tokens of one forward and backward pass; does not change the gradient."""
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: DType = "float32"
     """`bfloat16` computes under autocast; weights, gradients and optimizer state stay in fp32."""

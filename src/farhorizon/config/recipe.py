@@ -58,16 +58,17 @@ class Recipe(Table):
         limit, steps = self.objective.max_steps_per_update, self.learner.steps_per_update
         if limit is not None and steps > limit:
             raise UserError(
-                f'[learner] steps_per_update = {steps}: objective "{self.objective.kind}" allows at most {limit} per update'
+                f'[learner] steps_per_update = {steps}: objective "{self.objective.kind}" allows at most {limit}'
             )
         if steps > self.tasks.groups:
             raise UserError(
-                f"[learner] steps_per_update = {steps} splits an update by whole groups, but [tasks] groups = {self.tasks.groups}"
+                f"[learner] steps_per_update = {steps} splits an update by whole groups, "
+                f"but [tasks] groups = {self.tasks.groups}"
             )
         if self.credit.kind.startswith("group_") and self.tasks.size < 2:
             raise UserError(
-                f'[tasks] size = {self.tasks.size}: credit "{self.credit.kind}" compares the members of a group and gives '
-                "a lone one zero advantage; use at least 2"
+                f'[tasks] size = {self.tasks.size}: credit "{self.credit.kind}" compares the members of a group '
+                "and gives a lone one zero advantage; use at least 2"
             )
         if self.rollout.max_turn_tokens >= self.rollout.context_tokens:
             raise UserError(

@@ -4,7 +4,19 @@ from dataclasses import asdict
 from typing import Any
 
 from farhorizon.core.record import (
-    Branch, Call, Comparison, Context, Group, PolicyRef, Reward, Span, Status, StopReason, Task, Trajectory, Turn,
+    Branch,
+    Call,
+    Comparison,
+    Context,
+    Group,
+    PolicyRef,
+    Reward,
+    Span,
+    Status,
+    StopReason,
+    Task,
+    Trajectory,
+    Turn,
 )
 
 
@@ -76,8 +88,18 @@ def branch_from_json(value: dict[str, Any] | None) -> Branch | None:
 
 
 _PLAIN_TRAJECTORY = (
-    "id", "status", "stop_reason", "success", "seed", "group_seed", "horizon", "start_depth", "group", "episode_id",
-    "retries", "forks",
+    "id",
+    "status",
+    "stop_reason",
+    "success",
+    "seed",
+    "group_seed",
+    "horizon",
+    "start_depth",
+    "group",
+    "episode_id",
+    "retries",
+    "forks",
 )
 
 

@@ -1,5 +1,7 @@
 """Every metric a run can report, listed once: name and what it says. Fractions lie in 0 to 1, times are seconds."""
 
+from collections.abc import Iterable
+
 # ---- learner: emitted by credit/, objectives/ and learners/ ----
 _LEARNER = {
     "credit/groups": "groups of the update",
@@ -27,5 +29,46 @@ _LEARNER = {
     "perf/learner_tokens_per_second": "computed tokens per second of training, scoring included",
 }
 
-METRICS: dict[str, str] = {**_LEARNER}
-"""Name -> description."""
+# ---- rollouts, engine, tasks, the loop: emitted by rollout/, engines/, core/ and runtime/ ----
+_LOOP = {
+    "horizon": "maximum turns in force (law 5)",
+    "success/rate": "share of the scored episodes from the true start that the environment declares solved",
+    "success/part_way": "the same for episodes started part-way",
+    "reward/mean": "total reward of a scored trajectory, mean",
+    "turns/mean": "turns a scored trajectory's policy took itself, mean",
+    "actions/valid": "share of the policy's turns whose action was found and accepted",
+    "tokens/sampled": "tokens sampled in scored trajectories",
+    "tokens/context_max": "longest context",
+    "truncated/mean": "share of the scored trajectories that a limit of ours ended",
+    "turn_cut/mean": "share of the turns cut by the turn's token limit",
+    "samples/forked": "contexts opened because a prompt did not extend the stream",
+    "faults/set_aside": "trajectories that infrastructure broke, never scored (law 4)",
+    "faults/retries": "episodes begun anew after an infrastructure fault",
+    "groups/short": "groups with fewer usable members than asked for",
+    "tasks/seen": "training tasks met so far",
+    "tasks/solved_once": "training tasks solved from their true start at least once",
+    "total/env_steps": "actions taken in training environments since the start, replayed ones included",
+    "total/episodes": "training episodes since the start",
+    "total/sampled_tokens": "tokens sampled in training since the start",
+    "total/context_tokens": "tokens of all training contexts since the start, prompts included",
+    "engine/prefill_tokens": "prompt tokens the engine computed",
+    "engine/reused_tokens": "prompt tokens it had cached",
+    "engine/sampled_tokens": "tokens it sampled",
+    "engine/batches": "batches it ran",
+    "time/rollout": "seconds of rolling out",
+    "time/learn": "seconds of learning, weights handed to the engine included",
+    "time/eval": "seconds of evaluation",
+    "perf/sampled_tokens_per_second": "sampled tokens per second of rolling out",
+}
+
+METRICS: dict[str, str] = {**_LEARNER, **_LOOP}
+"""Name -> description. `stop/REASON` (share of the trajectories that ended for that reason) and `eval/…` (the same
+names, and `eval/success/CATEGORY`, over an evaluation's episodes) are families."""
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise ValueError for a metric this page does not list."""
+    for name in names:
+        plain = name.removeprefix("eval/")
+        if plain not in METRICS and not plain.startswith(("stop/", "success/")):
+            raise ValueError(f'metric "{name}" is not listed in core/metrics.py')

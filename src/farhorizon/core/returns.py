@@ -40,7 +40,8 @@ def _position(trajectory: Trajectory, reward: Reward) -> Position:
     else:
         span = reward.at
         if not 0 <= span.context < len(trajectory.contexts):
-            raise ValueError(f"{where} context {span.context}, but there are {len(trajectory.contexts)} contexts")
+            there = len(trajectory.contexts)
+            raise ValueError(f"{where} context {span.context}, but there are {there} contexts")
         found = _last_sampled(trajectory, span.context, span.start, span.stop)
         unit = f"tokens {span.start} to {span.stop} of context {span.context}"
     if found is None:

@@ -1,12 +1,12 @@
 """A run on disk, and checkpoints that are whole or not there.
 
-    RUN/recipe.toml        every value of the recipe, written out
-    RUN/run.json           versions, machine, model
-    RUN/metrics.jsonl      one line per update and per evaluation
-    RUN/trajectories/      what happened in training (core/store.py)
-    RUN/evaluations/       the same for evaluation
-    RUN/checkpoints/       Hugging Face directories with `state/` and a completion marker
-    RUN/set_aside/         what a resumed run found newer than its checkpoint
+RUN/recipe.toml        every value of the recipe, written out
+RUN/run.json           versions, machine, model
+RUN/metrics.jsonl      one line per update and per evaluation
+RUN/trajectories/      what happened in training (core/store.py)
+RUN/evaluations/       the same for evaluation
+RUN/checkpoints/       Hugging Face directories with `state/` and a completion marker
+RUN/set_aside/         what a resumed run found newer than its checkpoint
 """
 
 import errno
@@ -95,8 +95,8 @@ class RunDirectory:
         if newer:
             aside = self.path / "set_aside"
             aside.mkdir(exist_ok=True)
-            with (aside / "metrics.jsonl").open("a") as file:
-                file.writelines(json.dumps(line) + "\n" for line in newer)
+            with (aside / "metrics.jsonl").open("a") as lines_aside:
+                lines_aside.writelines(json.dumps(line) + "\n" for line in newer)
         if self.metrics_file.exists():
             kept = [line for line in lines if line["update"] < finished]
             replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
@@ -124,7 +124,10 @@ class RunDirectory:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
             write(aside)
-            marker = {"finished": finished, "files": {str(f.relative_to(aside)): _digest(f) for f in _files(aside)}}
+            marker = {
+                "finished": finished,
+                "files": {str(f.relative_to(aside)): _digest(f) for f in _files(aside)},
+            }
             (aside / MARKER).write_text(json.dumps(marker, indent=1))
             for file in _files(aside):
                 _sync(file)

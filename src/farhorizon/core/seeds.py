@@ -50,7 +50,9 @@ class Key:
         return np.random.Generator(np.random.PCG64(self.digest()))
 
 
-def uniforms(digests: Sequence[int] | NDArray[np.uint64], positions: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:
+def uniforms(
+    digests: Sequence[int] | NDArray[np.uint64], positions: Sequence[int] | NDArray[np.int64]
+) -> NDArray[np.float64]:
     """A uniform in [0, 1) for each (digest, position).
 
     Args:
@@ -61,7 +63,9 @@ def uniforms(digests: Sequence[int] | NDArray[np.uint64], positions: Sequence[in
         Uniforms `[draws]` with 53 random bits.
     """
     with np.errstate(over="ignore"):
-        state = np.asarray(digests, dtype=np.uint64) + (np.asarray(positions).astype(np.uint64) + np.uint64(1)) * _GOLDEN
+        state = (
+            np.asarray(digests, dtype=np.uint64) + (np.asarray(positions).astype(np.uint64) + np.uint64(1)) * _GOLDEN
+        )
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         state = state ^ (state >> np.uint64(31))

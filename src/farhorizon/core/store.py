@@ -16,7 +16,11 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from farhorizon.core.encoding import (
-    branch_from_json, group_from_json, group_to_json, trajectory_from_json, trajectory_to_json,
+    branch_from_json,
+    group_from_json,
+    group_to_json,
+    trajectory_from_json,
+    trajectory_to_json,
 )
 from farhorizon.core.record import Context, Group, Origin, Segment, Trajectory
 
@@ -30,7 +34,10 @@ def update_path(directory: Path, update: int) -> Path:
 
 
 def write_update(
-    directory: Path, update: int, groups: Iterable[Group], arrays: Mapping[ContextKey, Mapping[str, NDArray[Any]]] | None = None
+    directory: Path,
+    update: int,
+    groups: Iterable[Group],
+    arrays: Mapping[ContextKey, Mapping[str, NDArray[Any]]] | None = None,
 ) -> Path:
     """Store an update's groups and what the learner added to their contexts; returns the `.jsonl`.
 
@@ -61,7 +68,13 @@ def write_update(
     _replace(path.with_suffix(".safetensors"), lambda target: save_file(tokens, target))
     names = sorted({name for each in learned for name in each})
     if names:
-        added = {name: _joined([_padded(each, name, context) for each, context in zip(learned, contexts, strict=True)], np.float32) for name in names}
+        added = {
+            name: _joined(
+                [_padded(each, name, context) for each, context in zip(learned, contexts, strict=True)],
+                np.float32,
+            )
+            for name in names
+        }
         _replace(path.with_suffix(".learner.safetensors"), lambda target: save_file(added, target))
     text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
     _replace(path, lambda target: target.write_text(text))
@@ -101,7 +114,9 @@ def _context(place: dict[str, Any], tokens: Mapping[str, NDArray[Any]], added: M
     segments, at = [], start
     for name, length in place["segments"]:
         cut, origin = slice(at, at + length), Origin(name)
-        sampled = {key: tokens[key][cut] for key in ("logp_behaviour", "policy_version")} if origin is Origin.SAMPLED else {}
+        sampled = (
+            {key: tokens[key][cut] for key in ("logp_behaviour", "policy_version")} if origin is Origin.SAMPLED else {}
+        )
         segments.append(Segment(origin, tokens["token_ids"][cut], **sampled))
         at += length
     arrays = {name: array[start:stop] for name, array in added.items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from farhorizon.config import credit as config
+from farhorizon.config import credit as configs
 from farhorizon.core.record import Group
 from farhorizon.credit.base import ContextKey, Credit, on_action_tokens
 
@@ -38,7 +38,7 @@ def standardised(returns: NDArray[np.floating], group: NDArray[np.integer], *, e
 
 
 def centred(returns: NDArray[np.floating], group: NDArray[np.integer]) -> GroupAdvantages:
-    """`standardised` without the division (Dr. GRPO, Liu et al. 2025); the same arguments and degenerate cases."""
+    """`standardised` without the division (Dr. GRPO, Liu et al. 2025); else the same."""
     return _by_group(returns, group, lambda values: values - values.mean())
 
 
@@ -59,7 +59,7 @@ def _by_group(returns, group, formula) -> GroupAdvantages:  # type: ignore[no-un
 class GroupStandardised:
     """`standardised` over each group's scored trajectories, spread over their action tokens."""
 
-    def __init__(self, config: config.GroupStandardised) -> None:
+    def __init__(self, config: configs.GroupStandardised) -> None:
         self._eps = config.eps
 
     def __call__(self, groups: Sequence[Group]) -> Credit:
@@ -70,7 +70,7 @@ class GroupStandardised:
 class GroupCentred:
     """`centred` over each group's scored trajectories, spread over their action tokens."""
 
-    def __init__(self, config: config.GroupCentred) -> None:
+    def __init__(self, config: configs.GroupCentred) -> None:
         del config
 
     def __call__(self, groups: Sequence[Group]) -> Credit:
@@ -79,8 +79,8 @@ class GroupCentred:
 
 def scored_returns(groups: Sequence[Group]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Sum of all rewards of each scored trajectory and its group's index, both `[trajectories]`, in order."""
-    pairs = [(trajectory.total_reward, index) for index, group in enumerate(groups) for trajectory in group.scored]
-    return np.array([value for value, _ in pairs]), np.array([index for _, index in pairs], dtype=np.int64)
+    returns = [trajectory.total_reward for group in groups for trajectory in group.scored]
+    return np.array(returns), np.repeat(np.arange(len(groups)), [len(group.scored) for group in groups])
 
 
 def spread(groups: Sequence[Group], result: GroupAdvantages) -> Credit:

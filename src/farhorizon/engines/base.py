@@ -35,7 +35,7 @@ class Limits:
     """Tokens the whole context may hold, prompt included (`context_overflow`)."""
 
     def binding(self, prompt_tokens: int) -> tuple[int, StopReason]:
-        """How many tokens may be sampled after a prompt of that length, and the reason to give when they are used up."""
+        """Tokens that may be sampled after a prompt of that length, and the reason to give when they are used up."""
         room = (
             (self.turn, StopReason.TURN_TOKENS),
             (self.trajectory, StopReason.TRAJECTORY_TOKENS),

@@ -10,8 +10,8 @@ into batches and decoded batch by batch. Otherwise whoever waits joins the runni
 
 import asyncio
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -29,6 +29,7 @@ from farhorizon.engines.base import Generation, Request
 from farhorizon.engines.sampling import draw
 from farhorizon.models.attention import IMPLEMENTATION
 from farhorizon.models.cache import Decode, Piece, Prefill, Rows, Sessions, common_prefix, packed
+from farhorizon.models.dtypes import compute_dtype
 
 GATHER_SECONDS = 0.001
 """How long an idle engine waits for requests made at the same time."""
@@ -61,7 +62,12 @@ class LocalEngine:
         """`model` becomes the engine's own: cast to `config.dtype`, never trained."""
         self._max_batch = config.max_batch
         self._deterministic = deterministic
-        self._decoder = _Decoder(model, getattr(torch, config.dtype), config.max_batch, config.cache_tokens)
+        self._decoder = _Decoder(
+            model,
+            compute_dtype(config.dtype, next(model.parameters()).device),
+            config.max_batch,
+            config.cache_tokens,
+        )
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
         self._job: Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -80,7 +86,7 @@ class LocalEngine:
         asked = perf_counter()
         room, full = request.limits.binding(len(request.token_ids))
         if not room:
-            return _generation([], [], 0, full, perf_counter() - asked)
+            return _generation([], [], 0, full, asked)
         self._loop = asyncio.get_running_loop()
         ticket = _Ticket(request, room, full, self._loop.create_future(), asked)
         with self._lock:
@@ -106,7 +112,8 @@ class LocalEngine:
     async def release(self, session: str) -> None:
         """Forget a session's cache, before the next batch."""
         if not self._closed:
-            self._worker.submit(self._decoder.sessions.drop, session)
+            self._decoder.released.append(session)
+            self._worker.submit(self._decoder.forget)
 
     def load_weights(self, state: Mapping[str, Tensor], version: int) -> None:
         """Copy and cast weights by the names of the model's `state_dict`; a tied weight may go by any of its
@@ -122,8 +129,7 @@ class LocalEngine:
         """Counters since the last call: prompt tokens computed, prompt tokens found in a cache, tokens sampled,
         and batches (groups of requests that began together)."""
         now = self._decoder.counts.copy()
-        names = ("prefill_tokens", "reused_tokens", "sampled_tokens", "batches")
-        since = {f"engine/{name}": float(now[name] - self._told[name]) for name in names}
+        since = {f"engine/{name}": float(count - self._told[name]) for name, count in now.items()}
         self._told = now
         return since
 
@@ -147,17 +153,15 @@ class LocalEngine:
     def _begin(self) -> None:
         if self._closed or not self._waiting or (self._job is not None and not self._job.done()):
             return
-        if not self._deterministic:
-            more = self._joining
-        elif len(self._waiting) >= self._participants:
-            more = self._round()
-        else:
+        if self._deterministic and len(self._waiting) < self._participants:
             return
+        more = self._round() if self._deterministic else self._joining
         self._job = self._worker.submit(self._decoder.run, more)
         self._job.add_done_callback(self._ended)
 
     def _joining(self, running: int) -> list[_Ticket]:
-        """Whoever waits and finds room."""
+        """Whoever waits and finds room. The worker's job may never end, so it forgets here."""
+        self._decoder.forget()
         return self._take(self._max_batch - running)
 
     def _round(self) -> Callable[[int], list[_Ticket]]:
@@ -173,19 +177,14 @@ class LocalEngine:
 
     def _ended(self, job: "Future[None]") -> None:
         """Called by the worker: what began to wait meanwhile may begin now."""
-        loop = self._loop
-        if loop is not None:
-            with suppress(RuntimeError):  # the loop may have closed
-                loop.call_soon_threadsafe(self._begin)
+        assert self._loop is not None
+        with suppress(RuntimeError):  # the loop may have closed
+            self._loop.call_soon_threadsafe(self._begin)
 
 
-def _generation(
-    ids: Sequence[int], logps: Sequence[float], version: int, reason: StopReason, seconds: float
-) -> Generation:
-    return Generation(
-        token_ids=np.array(ids, np.int32), logps=np.array(logps, np.float32),
-        version=np.full(len(ids), version, np.int32), stop_reason=reason, seconds=seconds,
-    )
+def _generation(ids: list[int], logps: list[float], version: int, reason: StopReason, asked: float) -> Generation:
+    arrays = np.array(ids, np.int32), np.array(logps, np.float32), np.full(len(ids), version, np.int32)
+    return Generation(*arrays, stop_reason=reason, seconds=perf_counter() - asked)
 
 
 def _answer(ticket: _Ticket, answer: Generation | Exception) -> None:
@@ -216,12 +215,12 @@ class _Running:
 
 
 class _Decoder:
-    """Model, caches and the rows being decoded. Everything but `closing` and `counts` is the worker's alone."""
+    """Model, caches and the rows being decoded. All but its public attributes is the worker's alone."""
 
     def __init__(self, model: torch.nn.Module, dtype: torch.dtype, max_batch: int, cache_tokens: int) -> None:
         used = model.config._attn_implementation  # type: ignore[union-attr]
         if used != IMPLEMENTATION:
-            raise ValueError(f'load the engine\'s model with attn_implementation="{IMPLEMENTATION}", not "{used}"')
+            raise ValueError(f'the engine\'s model needs attn_implementation="{IMPLEMENTATION}", not "{used}"')
         for parameter in model.parameters():  # buffers keep their type: rotary frequencies need float32
             parameter.data = parameter.data.to(dtype)
         self._model = model.requires_grad_(False).eval()
@@ -231,18 +230,18 @@ class _Decoder:
         self._lengths = np.zeros(max_batch, np.int64)
         """Tokens in each row."""
         self._version = 0
-        self.sessions = Sessions(cache_tokens)
+        self._sessions = Sessions(cache_tokens)
+        self.released: deque[str] = deque()
         self.closing = threading.Event()
-        self.counts: Counter[str] = Counter()
+        self.counts = Counter(prefill_tokens=0, reused_tokens=0, sampled_tokens=0, batches=0)
 
     @torch.inference_mode()
     def run(self, more: Callable[[int], list[_Ticket]]) -> None:
         """Decode until nothing runs and `more(rows running)` hands over nothing. What breaks a batch is told to
         all of that batch, and the next begins with an empty cache."""
-        arriving: list[_Ticket] = []
         while not self.closing.is_set():
             arriving = more(len(self._running))
-            if not self._running and not arriving:
+            if not (self._running or arriving):
                 return
             try:
                 logits = [self._step()] if self._running else []
@@ -250,16 +249,22 @@ class _Decoder:
                 self._advance(torch.cat(logits) if len(logits) > 1 else logits[0])
             except Exception as error:
                 self._abandon(arriving, error)
-        self._abandon(arriving, RuntimeError("the engine was closed"))
+        closed = RuntimeError("the engine was closed")
+        self._abandon([], closed)
         while arriving := more(0):
-            self._abandon(arriving, RuntimeError("the engine was closed"))
+            self._abandon(arriving, closed)
+
+    def forget(self) -> None:
+        """Drop the sessions released since last time."""
+        while self.released:
+            self._sessions.drop(self.released.popleft())
 
     def load(self, state: Mapping[str, Tensor], version: int) -> None:
         """See `LocalEngine.load_weights`."""
         own = self._model.state_dict()
         if unknown := sorted(set(state) - set(own)):
             raise ValueError(f"the model has no weight named {', '.join(unknown)}")
-        given = {own[name].data_ptr(): name for name in state}
+        given = {own[name].data_ptr(): name for name in state}  # tied weights once
         if missing := [name for name, weight in own.items() if weight.data_ptr() not in given]:
             raise ValueError(f"the state lacks the weight {', '.join(missing)}")
         for name in given.values():
@@ -269,7 +274,7 @@ class _Decoder:
         with torch.no_grad():
             for name in given.values():
                 own[name].copy_(state[name])
-        self.sessions.clear()
+        self._sessions.clear()
         self._version = version
 
     def _step(self) -> Tensor:
@@ -291,22 +296,21 @@ class _Decoder:
         """
         first, computed = len(self._running), self.counts["prefill_tokens"]
         self._running += [_Running(ticket, ticket.request.key.digest()) for ticket in tickets]
-        prompts = [ticket.request.token_ids for ticket in tickets]
-        longest = max(len(ticket.request.token_ids) + min(ticket.room, HEADROOM) for ticket in tickets)
-        self._rows.reserve(len(self._running), longest, used=first)
+        rows = range(first, len(self._running))
+        lengths = [len(self._prompt(row)) for row in rows]
+        room = max(ticket.room for ticket in tickets)
+        self._rows.reserve(len(self._running), max(lengths) + min(room, HEADROOM), used=first)
 
         equal: dict[bytes, list[int]] = {}
-        for row, prompt in enumerate(prompts, start=first):
-            equal.setdefault(prompt.tobytes(), []).append(row)
-        held = {rows[0]: self._recall(rows[0]) for rows in equal.values()}
+        for row in rows:
+            equal.setdefault(self._prompt(row).tobytes(), []).append(row)
+        held = {row: self._recall(row) for row, *_ in equal.values()}
         held |= self._share_beginning([row for row, tokens in held.items() if not tokens])
         logits = self._prefill([Piece(row, tokens, len(self._prompt(row))) for row, tokens in held.items()])
         source = np.zeros(len(tickets), np.int64)
-        for index, rows in enumerate(equal.values()):
-            self._copy(rows[0], rows[1:], len(self._prompt(rows[0])))
-            source[np.array(rows) - first] = index
-
-        lengths = [len(prompt) for prompt in prompts]
+        for index, (row, *others) in enumerate(equal.values()):
+            self._copy(row, others, len(self._prompt(row)))
+            source[np.array([row, *others]) - first] = index
         self._lengths[first : len(self._running)] = lengths
         self.counts["reused_tokens"] += sum(lengths) - (self.counts["prefill_tokens"] - computed)
         self.counts["batches"] += 1
@@ -319,7 +323,7 @@ class _Decoder:
         """Copy what is kept of a row's prompt into the row and say how many tokens that was. The last token is
         always left to compute: its logits are wanted."""
         prompt = self._prompt(row)
-        kept, shared = self.sessions.longest(prompt, self._running[row].ticket.request.session)
+        kept, shared = self._sessions.longest(prompt, self._running[row].ticket.request.session)
         shared = min(shared, len(prompt) - 1)
         if kept is not None and shared:
             self._rows.row(row, shared).copy_(kept.kv[:, :, :, :shared])
@@ -348,7 +352,9 @@ class _Decoder:
             device = layout.positions.device
             out = self._model(
                 input_ids=torch.from_numpy(ids.astype(np.int64))[None].to(device),
-                position_ids=layout.positions[None], layout=layout, use_cache=False,
+                position_ids=layout.positions[None],
+                layout=layout,
+                use_cache=False,
                 logits_to_keep=torch.from_numpy(ends).to(device),
             )
             logits.append(out.logits[0])
@@ -381,14 +387,13 @@ class _Decoder:
         ticket, request = ended.ticket, ended.ticket.request
         if request.session is not None:
             stream = np.concatenate([request.token_ids, np.array(ended.ids[:-1], np.int32)])
-            self.sessions.keep(request.session, stream, self._rows.row(row, length))
-        seconds = perf_counter() - ticket.asked
-        _answer(ticket, _generation(ended.ids, ended.logps, self._version, reason, seconds))
-        last = self._running.pop()
-        if last is not ended:
-            self._copy(len(self._running), [row], int(self._lengths[len(self._running)]))
+            self._sessions.keep(request.session, stream, self._rows.row(row, length))
+        _answer(ticket, _generation(ended.ids, ended.logps, self._version, reason, ticket.asked))
+        moved = self._running.pop()
+        if moved is not ended:
+            self._running[row] = moved
             self._lengths[row] = self._lengths[len(self._running)]
-            self._running[row] = last
+            self._copy(len(self._running), [row], int(self._lengths[row]))
 
     def _abandon(self, arriving: list[_Ticket], error: Exception) -> None:
         """Tell everyone in the batch what went wrong and start afresh."""
@@ -396,4 +401,4 @@ class _Decoder:
             _answer(ticket, error)
         self._running.clear()
         self._rows.clear()
-        self.sessions.clear()
+        self._sessions.clear()

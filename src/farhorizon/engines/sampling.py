@@ -27,7 +27,7 @@ def draw(
     if greedy.all():
         ids = logps.argmax(dim=-1)
     else:
-        cumulative = logps.exp().double().cumsum(dim=-1)
+        cumulative = logps.exp().double().cumsum_(dim=-1)
         total = cumulative[:, -1:]
         share = torch.from_numpy(uniforms).to(logits.device)[:, None] * total
         share = torch.minimum(share, torch.nextafter(total, torch.zeros_like(total)))

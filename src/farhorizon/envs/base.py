@@ -56,7 +56,7 @@ class StepResult:
     truncated: bool = False
     """The environment's own limit was hit."""
     success: bool | None = None
-    """Whether the task is solved so far; declared, never guessed from the reward. None: this environment has no such notion."""
+    """Whether the task is solved so far; declared, never guessed from the reward. None: there is no such notion."""
     info: dict[str, Json] = field(default_factory=dict)
     """Further facts. `valid` is False when the action was malformed or refused; `normalised` is the action as
     executed where it differs from what was written."""
@@ -92,7 +92,7 @@ class Environment(ABC):
         """Take an action. A malformed one is answered with a helpful observation and `info["valid"] = False`;
         raising means that the environment is broken, and the episode is begun anew on a fresh instance."""
 
-    def close(self) -> None | Awaitable[None]:
+    def close(self) -> Awaitable[None] | None:
         """Release what the instance holds; called once, also after a fault."""
         return None
 
@@ -142,5 +142,5 @@ class World(ABC):
         return None
 
     def texts(self) -> Iterable[str]:
-        """Texts that together contain every word the world can show or accept; what `micro` builds its vocabulary from."""
+        """Texts that together hold every word the world can show or accept, for the vocabulary of `micro`."""
         return ()

@@ -22,8 +22,8 @@ SPLITS = ("train", "eval")
 
 HOSTILE_ACTIONS = (
     "", " ", "\n\n\n", "\x00\x1b[2J", "`", "a" * 100_000, "9" * 5_000, "get " + "9" * 5_000 + " of everything",
-    "-1", "nan", "1e309", "null", '{"action": {"action": {}}}', "[" * 5_000, "<tool_call></tool_call>", "%s%n{}",
-    "'; DROP TABLE tasks; --", "../../../../etc/passwd", "$(exit 1)", "__import__('os').abort()",
+    "-1", "nan", "1e309", "null", '{"action": {"action": {}}}', "[" * 5_000, "<tool_call></tool_call>",
+    "%s%n{}", "'; DROP TABLE tasks; --", "../../../../etc/passwd", "$(exit 1)", "__import__('os').abort()",
     "\u202e\u0000\ufeff", "💥🧨" * 100, "ﷺ" * 100, "İ" * 100, "١٢٣", "using using using",
 )  # fmt: skip
 """What a model, or somebody, may write. Each must be answered with a StepResult."""
@@ -150,8 +150,7 @@ async def _isolated(trial: _Trial) -> str:
         async with _opened(trial.world) as one, _opened(trial.world) as other:
             environments = (one, other)
             openings = [
-                await settled(e.reset(t, trial.episode()))
-                for e, t in zip(environments, (left, right), strict=True)
+                await settled(e.reset(t, trial.episode())) for e, t in zip(environments, (left, right), strict=True)
             ]
             steps: tuple[list[tuple[str, StepResult]], ...] = ([], [])
             for turn in range(max(len(played.steps) for played in alone)):
@@ -230,9 +229,7 @@ async def _oracle(trial: _Trial) -> str:
         played = await trial.played(task, OraclePlayer(trial.world, task), len(actions))
         if not played.success:
             said = played.steps[-1][1].observation if played.steps else "nothing"
-            raise Broken(
-                f"task {task.id}: the oracle's {len(actions)} actions do not solve it; last answer: {said}"
-            )
+            raise Broken(f"task {task.id}: the oracle's {len(actions)} actions do not solve it; last answer: {said}")
     lengths = [len(actions) for _, actions in solved]
     return (
         f"{len(solved)} of {len(trial.tasks)} tasks solved, in {min(lengths)} to {max(lengths)} turns"
@@ -266,11 +263,11 @@ async def _snapshots(trial: _Trial) -> str:
 
 
 async def _speed(trial: _Trial) -> str:
-    """Steps per second, for at most about half a second."""
+    """Steps per second, for about a fifth of a second."""
     pairs = trial.solved()
     steps, began = 0, time.perf_counter()
     async with _opened(trial.world) as environment:
-        while time.perf_counter() - began < 0.5:
+        while time.perf_counter() - began < 0.2:
             for index, task in enumerate(trial.tasks):
                 actions = next((actions for other, actions in pairs if other is task), None)
                 player = trial.random_player(index) if actions is None else ScriptedPlayer(actions)
@@ -322,9 +319,7 @@ def _same(task: Task, expected: Played, found: Played, when: str) -> None:
             names = [name for name, value in asdict(one).items() if asdict(other)[name] != value]
             raise Broken(f"task {task.id}, turn {turn}: {action[:40]!r} gives another {names[0]} {when}")
     if len(expected.steps) != len(found.steps):
-        raise Broken(
-            f"task {task.id} ends after {len(found.steps)} turns {when}, before after {len(expected.steps)}"
-        )
+        raise Broken(f"task {task.id} ends after {len(found.steps)} turns {when}, before after {len(expected.steps)}")
 
 
 def _sane(task: Task, shown: str, result: object) -> None:

@@ -41,9 +41,7 @@ class OraclePlayer(ScriptedPlayer):
     def __init__(self, world: World, task: Task) -> None:
         actions = world.oracle(task)
         if actions is None:
-            raise UserError(
-                f"{world.name} knows no solution of task {task.id}; play another task or another player"
-            )
+            raise UserError(f"{world.name} knows no solution of task {task.id}; play another task or another player")
         super().__init__(actions)
 
 

@@ -63,7 +63,10 @@ def chosen_tasks(tasks: Sequence[Task], count: int) -> list[Task]:
 
 
 async def evaluate(
-    driver: Driver, tasks: Sequence[Task], samples: int, given: Circumstances,
+    driver: Driver,
+    tasks: Sequence[Task],
+    samples: int,
+    given: Circumstances,
     on_done: Callable[[Trajectory], None] | None = None,
 ) -> Evaluation:
     """Play every task `samples` times from its true start."""

@@ -16,7 +16,7 @@ from farhorizon.credit.base import ContextKey
 from farhorizon.models.packed import Packable, shared_tokens
 
 Weights = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""Action tokens of each trajectory of a step `[trajectories]` -> weight of each of its tokens `[trajectories]`."""
+"""Action tokens of each trajectory of a step -> weight of each of its tokens, both `[trajectories]`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +74,19 @@ class TrainBatch:
         return len(self.trajectory.unique())
 
     def indices(self, items: Sequence[Item]) -> Tensor:
-        """Positions of the items' action tokens in the batch's arrays, in the order of a `PackedTree` of them."""
+        """Positions of the items' action tokens in the batch's arrays, in a `PackedTree`'s order."""
         return torch.cat([torch.arange(item.start, item.stop) for item in items])
 
 
 def policy_batch(
-    groups: Sequence[Group], advantages: Mapping[ContextKey, NDArray[np.float64]], weights: Weights,
-    *, steps: int, skip_silent: bool,
+    groups: Sequence[Group],
+    advantages: Mapping[ContextKey, NDArray[np.float64]],
+    weights: Weights,
+    *,
+    steps: int,
+    skip_silent: bool,
 ) -> TrainBatch:
-    """The batch of an RL update: loss on owned sampled tokens of scored trajectories, nothing else (laws 2 and 4).
+    """The batch of an RL update: loss on owned sampled tokens of scored trajectories, nothing else.
 
     Args:
         groups: the update's groups.
@@ -94,10 +98,13 @@ def policy_batch(
     contexts = [
         ((g, t, c), context, context.sampled)
         for g, group in enumerate(groups)
-        for t, trajectory in enumerate(group.trajectories) if trajectory.scored
-        for c, context in enumerate(trajectory.contexts) if context.sampled.any()
+        for t, trajectory in enumerate(group.trajectories)
+        if trajectory.scored
+        for c, context in enumerate(trajectory.contexts)
+        if context.sampled.any()
     ]
-    step_of = {int(g): step for step, part in enumerate(np.array_split(np.arange(len(groups)), steps)) for g in part}
+    parts = np.array_split(np.arange(len(groups)), steps)
+    step_of = {int(g): step for step, part in enumerate(parts) for g in part}
     return _batch(contexts, step_of, weights, advantages, skip_silent)
 
 
@@ -112,8 +119,11 @@ def supervised_batch(contexts: Sequence[Context], weights: Weights) -> TrainBatc
 
 
 def _batch(
-    contexts: Sequence[tuple[ContextKey, Context, NDArray[np.bool_]]], step_of: Mapping[int, int],
-    weights: Weights, advantages: Mapping[ContextKey, NDArray[np.float64]] | None, skip_silent: bool,
+    contexts: Sequence[tuple[ContextKey, Context, NDArray[np.bool_]]],
+    step_of: Mapping[int, int],
+    weights: Weights,
+    advantages: Mapping[ContextKey, NDArray[np.float64]] | None,
+    skip_silent: bool,
 ) -> TrainBatch:
     items: list[Item] = []
     credit, behaviour, trajectory = [np.zeros(0)], [np.zeros(0, np.float32)], [np.zeros(0, np.int64)]

@@ -15,10 +15,11 @@ FIELDS = ("exp_avg", "exp_avg_sq", "step")
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """`parameter.field` -> tensor; empty before the first step. The tensors are the optimizer's own, not copies."""
+    """`parameter.field` -> tensor; empty before the first step. Not copies."""
     return {
         f"{name}.{field}": optimizer.state[parameter][field]
-        for name, parameter in parameters.items() if parameter in optimizer.state
+        for name, parameter in parameters.items()
+        if parameter in optimizer.state
         for field in FIELDS
     }
 
@@ -34,7 +35,7 @@ def load_optimizer_tensors(
     known = {f"{name}.{field}" for name in parameters for field in FIELDS}
     if tensors and set(tensors) != known:
         odd = sorted(set(tensors) ^ known)[0]
-        raise UserError(f"the optimizer state does not belong to this model: {odd} is in one and not in the other")
+        raise UserError(f"the optimizer state is not this model's: {odd} is in one and not in the other")
     optimizer.state.clear()
     if not tensors:
         return
@@ -42,8 +43,8 @@ def load_optimizer_tensors(
         state = {field: tensors[f"{name}.{field}"].clone() for field in FIELDS}
         if state["exp_avg"].shape != parameter.shape:
             raise UserError(
-                f"the optimizer state does not belong to this model: {name} has shape {tuple(parameter.shape)}, its "
-                f"state {tuple(state['exp_avg'].shape)}"
+                f"the optimizer state is not this model's: {name} has shape {tuple(parameter.shape)}, "
+                f"its state {tuple(state['exp_avg'].shape)}"
             )
         optimizer.state[parameter] = {field: tensor.to(parameter.device) for field, tensor in state.items()}
 

@@ -1,4 +1,4 @@
-"""Log-probabilities of action tokens: one forward pass over a packed tree, the head on action positions alone."""
+"""Log-probabilities of action tokens: a forward pass over a packed tree, the head on action positions alone."""
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ def action_logps(model: nn.Module, tree: PackedTree, temperature: float) -> Tens
         temperature: the sampling temperature.
 
     Returns:
-        `[trainable tokens]`, in the order of `tree.targets`. Nothing of size tokens by vocabulary outlives its chunk.
+        `[trainable tokens]`, in the order of `tree.targets`. Logits do not outlive their chunk.
     """
     outputs = model.base_model(  # type: ignore[operator]
         input_ids=tree.input_ids, position_ids=tree.position_ids, layout=tree, use_cache=False

@@ -1,4 +1,4 @@
-"""Data parallelism over `torch.distributed`, reduced to what the learner asks for. One process is the case of one rank."""
+"""Data parallelism over `torch.distributed`: what the learner asks for. Without it there is one rank."""
 
 from typing import Any
 

@@ -24,12 +24,14 @@ class Tally:
     def reduced(self) -> dict[str, float]:
         """Metrics over all ranks; a mean over nothing is left out."""
         self._agree_on_names()
-        names = sorted(self._means)
-        sums = ranks.sum_(torch.tensor([self._means[name] for name in names], dtype=torch.float64).reshape(-1, 2))
-        metrics = {name: float(total / weight) for name, (total, weight) in zip(names, sums, strict=True) if weight > 0}
-        largest = sorted(self._maxima)
-        peaks = ranks.maximum_(torch.tensor([self._maxima[name] for name in largest], dtype=torch.float64))
-        return metrics | {name: float(peak) for name, peak in zip(largest, peaks, strict=True)}
+        means, maxima = sorted(self._means), sorted(self._maxima)
+        pairs = torch.tensor([self._means[name] for name in means], dtype=torch.float64).reshape(-1, 2)
+        peaks = torch.tensor([self._maxima[name] for name in maxima], dtype=torch.float64)
+        sums = zip(means, ranks.sum_(pairs).tolist(), strict=True)
+        return {
+            **{name: total / weight for name, (total, weight) in sums if weight > 0},
+            **dict(zip(maxima, ranks.maximum_(peaks).tolist(), strict=True)),
+        }
 
     def _agree_on_names(self) -> None:
         """A rank may have had no micro-batch at all."""

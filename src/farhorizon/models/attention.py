@@ -35,8 +35,14 @@ class Layout(Protocol):
 
 
 def attend(
-    module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None,
-    scaling: float | None = None, layout: Layout | None = None, **_: Any,
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    layout: Layout | None = None,
+    **_: Any,
 ) -> tuple[Tensor, None]:
     """The function transformers calls; returns `[rows, tokens, heads, head size]` as it expects."""
     if layout is None:

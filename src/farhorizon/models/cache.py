@@ -5,6 +5,7 @@ values into `Rows` first and attend to them there. Query heads that share a key-
 as further queries of it, so nothing is expanded.
 """
 
+import math
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,13 +22,17 @@ Ids = NDArray[np.int32]
 class Rows:
     """Keys and values of running sequences, one a row, beginning at position 0.
 
-    One tensor, `[layers, 2, rows, key-value heads, capacity, head size]`. It starts as zeros and holds finite
-    values ever after: what lies behind the end of a row is masked, but is still multiplied by zero.
+    One tensor `kv`, `[layers, 2, rows, key-value heads, capacity, head size]`. It starts as zeros and holds
+    finite values ever after: what lies behind the end of a row is masked, but is still multiplied by zero.
     """
 
-    def __init__(self, layers: int, heads: int, size: int, dtype: torch.dtype, device: torch.device) -> None:
-        """`heads` counts key-value heads, `size` is theirs."""
-        self.kv = torch.zeros(layers, 2, 0, heads, 0, size, dtype=dtype, device=device)
+    def __init__(
+        self, layers: int, heads: int, size: int, queries: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        """`heads` counts key-value heads, `size` is theirs, and `queries` query heads share each."""
+        self.queries = queries
+        self._storage = torch.zeros(0, dtype=dtype, device=device)
+        self.kv = self._storage.view(layers, 2, 0, heads, 0, size)
 
     @classmethod
     def of(cls, model: torch.nn.Module) -> "Rows":
@@ -37,18 +42,24 @@ class Rows:
         size = getattr(config, "head_dim", None) or config.hidden_size // heads
         weight = next(model.parameters())
         kv_heads = getattr(config, "num_key_value_heads", None) or heads
-        return cls(config.num_hidden_layers, kv_heads, size, weight.dtype, weight.device)
+        return cls(config.num_hidden_layers, kv_heads, size, heads // kv_heads, weight.dtype, weight.device)
 
     def reserve(self, rows: int, tokens: int, used: int) -> None:
-        """Make room for `rows` sequences of `tokens` tokens; the first `used` rows keep their contents."""
+        """Make room for `rows` sequences of `tokens` tokens; the first `used` rows keep their contents.
+
+        With none used the shape follows from the arguments alone and not from what was there before, so that
+        a batch rounds alike wherever a run was resumed.
+        """
         layers, _, have, heads, capacity, size = self.kv.shape
-        if rows <= have and tokens <= capacity:
+        if used and rows <= have and tokens <= capacity:
             return
-        if tokens > capacity:
-            tokens = (tokens + tokens // 4 + 63) // 64 * 64
         if used:
-            rows, tokens = max(rows, have), max(tokens, capacity)
-        old, self.kv = self.kv, self.kv.new_zeros(layers, 2, rows, heads, tokens, size)
+            rows = max(rows, have)
+            tokens = max(tokens, capacity + capacity // 4) if tokens > capacity else capacity
+        shape = layers, 2, rows, heads, (tokens + 63) // 64 * 64, size
+        if used or math.prod(shape) > len(self._storage):
+            self._storage = self._storage.new_zeros(math.prod(shape) * 5 // 4)
+        old, self.kv = self.kv, self._storage[: math.prod(shape)].view(shape)
         if used:
             self.kv[:, :, :used, :, :capacity] = old[:, :, :used]
 
@@ -59,7 +70,8 @@ class Rows:
     def clear(self) -> None:
         """Forget everything and free the memory."""
         layers, _, _, heads, _, size = self.kv.shape
-        self.kv = self.kv.new_zeros(layers, 2, 0, heads, 0, size)
+        self._storage = self._storage.new_zeros(0)
+        self.kv = self._storage.view(layers, 2, 0, heads, 0, size)
 
 
 @dataclass(frozen=True)
@@ -101,40 +113,37 @@ class Prefill:
         """Position of each token, `[tokens]`."""
         counts = torch.tensor([piece.stop - piece.start for piece in pieces])
         self._row_of = torch.tensor([piece.row for piece in pieces]).repeat_interleave(counts).to(device)
-        self._masks = [_behind_a_past(piece, rows.kv.dtype, device) for piece in pieces]
+        self._masks = [_behind_a_past(piece, rows) for piece in pieces]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor:
         """See `models.attention.Layout`; one row, `[1, heads, tokens, head size]`."""
         kv = self._rows.kv[layer]
         kv[0][self._row_of, :, self.positions] = key[0].transpose(0, 1)
         kv[1][self._row_of, :, self.positions] = value[0].transpose(0, 1)
-        out, heads, at = [], kv.shape[2], 0
+        out, at = [], 0
         for piece, mask in zip(self._pieces, self._masks, strict=True):
-            count = piece.stop - piece.start
-            own = query[:, :, at : at + count]
-            keys, values = (kv[i, piece.row, :, : piece.stop].unsqueeze(0) for i in (0, 1))
+            own = query[:, :, at : at + piece.stop - piece.start]
+            keys, values = kv[:, piece.row : piece.row + 1, :, : piece.stop]
             if mask is None:
-                grouped = own.shape[1] != heads
                 here = F.scaled_dot_product_attention(
-                    own, keys, values, is_causal=True, scale=scaling, enable_gqa=grouped
+                    own, keys, values, is_causal=True, scale=scaling, enable_gqa=self._rows.queries > 1
                 )
             else:
-                shared = own.reshape(1, heads, -1, own.shape[-1])
-                copies = shared.shape[2] // count
-                here = F.scaled_dot_product_attention(
-                    shared, keys, values, attn_mask=mask.repeat(copies, 1), scale=scaling
-                )
+                shared = own.reshape(1, kv.shape[2], -1, own.shape[-1])
+                here = F.scaled_dot_product_attention(shared, keys, values, attn_mask=mask, scale=scaling)
             out.append(here.reshape(own.shape))
-            at += count
+            at += own.shape[2]
         return torch.cat(out, dim=2)
 
 
-def _behind_a_past(piece: Piece, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """What to add to the dot products of a piece, `[tokens, stop]`; None where plain causality says it all."""
+def _behind_a_past(piece: Piece, rows: Rows) -> Tensor | None:
+    """What to add to a piece's dot products, `[query heads a key-value head * tokens, stop]`; None where plain
+    causality says it all."""
     if piece.start == 0:
         return None
-    count = piece.stop - piece.start
-    return torch.full((count, piece.stop), -torch.inf, dtype=dtype, device=device).triu_(piece.start + 1)
+    shape = piece.stop - piece.start, piece.stop
+    later = torch.full(shape, -torch.inf, dtype=rows.kv.dtype, device=rows.kv.device).triu_(piece.start + 1)
+    return later.repeat(rows.queries, 1)
 
 
 class Decode:

@@ -99,13 +99,13 @@ def fetch(name: str, cache: Path | None = None, report: Report = print) -> Path:
     if name not in CATALOGUE:
         raise UserError(f'no model "{name}" to fetch; there are: {", ".join(CATALOGUE)}')
     model, place = CATALOGUE[name], model_dir(name, cache)
-    fault = _fault(place, hashes=True)
-    if fault is None:
+    if _fault(place, hashes=True) is None and not _leftovers(place):
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         with _locked(place.parent / f".{name}.lock", report):
-            _remove_leftovers(place)
+            for leftover in _leftovers(place):
+                shutil.rmtree(leftover, ignore_errors=True)
             fault = _fault(place, hashes=True)
             if fault is None:
                 return place
@@ -177,9 +177,7 @@ def _make(model: CatalogueModel, work: Path, place: Path, report: Report) -> Non
     try:
         from farhorizon.models.convert import write_huggingface
     except ImportError as error:
-        raise UserError(
-            f'converting {model.name} needs {error.name}: pip install "farhorizon[torch,gguf]"'
-        ) from error
+        raise UserError(f'converting {model.name} needs {error.name}: pip install "farhorizon[torch,gguf]"') from error
     gguf = _installed(model, report) or _downloaded(model, work / "download", report)
     report(f"converting {model.name} to a Hugging Face directory ({model.megabytes} MB, half a minute)")
     made = work / "model"
@@ -252,10 +250,9 @@ def _prefix(place: Path) -> str:
     return f".{place.name}.tmp-"
 
 
-def _remove_leftovers(place: Path) -> None:
-    """Delete what interrupted attempts left; the lock says that none is under way."""
-    for leftover in place.parent.glob(f"{_prefix(place)}*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+def _leftovers(place: Path) -> list[Path]:
+    """Working directories of attempts under way or, where this process holds the lock, of interrupted ones."""
+    return list(place.parent.glob(f"{_prefix(place)}*"))
 
 
 def _sha256(path: Path) -> str:

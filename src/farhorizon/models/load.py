@@ -108,9 +108,9 @@ def _told_in_one_line(what: str, source: Path | str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, SafetensorError) as error:
-        where = "directory" if isinstance(source, Path) else "Hugging Face hub, and there is no such directory:"
-        reason: str = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise UserError(f"could not load a {what} from the {where} {source}: {reason}") from error
+        taken = "" if isinstance(source, Path) else " (taken for a hub id, as there is no such directory)"
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise UserError(f"could not load a {what} from {source}{taken}: {reason}") from error
 
 
 @contextmanager

@@ -69,9 +69,7 @@ def build_micro(
         model = AutoModelForCausalLM.from_config(
             _llama(config, tokenizer), attn_implementation=IMPLEMENTATION, dtype=torch.float32
         )
-    model.generation_config = GenerationConfig(
-        eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
-    )
+    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     with torch.no_grad():
         for name, weight in model.named_parameters():
             weight.copy_(_initial(name, tuple(weight.shape), config.layers, seed))

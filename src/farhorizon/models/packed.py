@@ -80,12 +80,13 @@ class PackedTree:
         """
         for index, (_, trainable) in enumerate(contexts):
             if trainable[:1].any():
-                raise ValueError(f"the first token of context {index} is trainable, but nothing comes before to predict it")
+                raise ValueError(f"the first token of context {index} is trainable, but nothing predicts it")
         nodes, leaves = _radix(contexts)
         rows = _rows(nodes)
         ids = [contexts[node.context][0][node.position : node.position + node.length] for node in nodes]
         positions = [np.arange(node.position, node.position + node.length) for node in nodes]
-        before = [rows[leaf][np.flatnonzero(mask) - 1] for leaf, (_, mask) in zip(leaves, contexts, strict=True) if mask.any()]
+        ends = [(rows[leaf], mask) for leaf, (_, mask) in zip(leaves, contexts, strict=True) if mask.any()]
+        before = [path[np.flatnonzero(mask) - 1] for path, mask in ends]
         self.input_ids = _index(ids, device)[None]
         self.position_ids = _index(positions, device)[None]
         self.predecessors = _index(before, device)
@@ -102,7 +103,7 @@ class PackedTree:
         return self.input_ids.shape[1]
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scaling: float) -> Tensor:
-        """See `Layout`. Computed in fp32 at least: on CPU half precision is three times slower, and less exact."""
+        """See `Layout`. Computed in fp32 at least: on CPU half precision is slower here, and less exact."""
         del layer
         dtype = query.dtype
         with torch.autocast(query.device.type, enabled=False):
@@ -112,9 +113,9 @@ class PackedTree:
             for block, packed in zip(self._blocks, queries, strict=True):
                 width = block.tokens if block.mask is None else block.mask.shape[1]
                 span = slice(seen, seen := seen + block.siblings * width)
+                q, k, v = (_rowwise(part, block.siblings) for part in (packed, keys[span], values[span]))
                 out = scaled_dot_product_attention(
-                    _rowwise(packed, block.siblings), _rowwise(keys[span], block.siblings), _rowwise(values[span], block.siblings),
-                    attn_mask=block.mask, is_causal=block.mask is None, scale=scaling, enable_gqa=True,
+                    q, k, v, attn_mask=block.mask, is_causal=block.mask is None, scale=scaling, enable_gqa=True
                 )
                 outputs.append(out.transpose(1, 2).flatten(0, 1))
             return torch.cat(outputs).index_select(0, self._answers).to(dtype).transpose(0, 1)[None]
@@ -178,8 +179,8 @@ def _rows(nodes: Sequence[_Node]) -> list[NDArray[np.int64]]:
 def _blocks(
     nodes: Sequence[_Node], rows: Sequence[NDArray[np.int64]], device: torch.device | str
 ) -> tuple[list[_Block], list[NDArray[np.int64]], list[NDArray[np.int64]]]:
-    """Siblings of similar length as blocks, and for all blocks in turn the packed indices of their queries (padded)
-    and of their keys (ancestors, then own, padded), sibling by sibling."""
+    """Siblings of similar length as blocks, and for all blocks in turn the packed indices of their queries
+    (padded) and of their keys (ancestors, then own, padded), sibling by sibling."""
     families: dict[int, list[int]] = {}
     for index in sorted(range(len(nodes)), key=lambda index: -nodes[index].length):
         families.setdefault(nodes[index].parent, []).append(index)
@@ -197,6 +198,7 @@ def _blocks(
                 keys.append(np.concatenate([trunk, own]))
             mask = None
             if parent >= 0:
-                mask = torch.ones(longest, len(trunk) + longest, dtype=torch.bool, device=device).tril(len(trunk))
+                size = (longest, len(trunk) + longest)
+                mask = torch.ones(size, dtype=torch.bool, device=device).tril(len(trunk))
             blocks.append(_Block(len(block), longest, mask))
     return blocks, queries, keys

@@ -49,13 +49,13 @@ class Objective(Protocol):
     needs: frozenset[str]
     """Inputs beyond the ones always there: `logp_ref`."""
     silent_without_advantage: bool
-    """True when tokens of advantage zero contribute exactly nothing, so that their forward pass may be left out."""
+    """True when tokens of advantage zero contribute exactly nothing and need no forward pass."""
 
     def __call__(self, tokens: ActionTokens) -> Terms:
         """Terms of one micro-batch."""
         ...
 
     def weights(self, lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Weight of each trajectory's action tokens, from the number of action tokens of every trajectory of the
-        optimizer step, `[trajectories]` both: the denominator, known before any forward (law 6)."""
+        """Weight of each trajectory's action tokens, from the number of action tokens of every trajectory of
+        the optimizer step, `[trajectories]` both: the denominator, known before any forward (law 6)."""
         ...

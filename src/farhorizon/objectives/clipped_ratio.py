@@ -5,14 +5,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from farhorizon.config import objective as config
+from farhorizon.config import objective as configs
 from farhorizon.objectives.base import ActionTokens, Terms
 from farhorizon.objectives.reducers import token_weights
 
 
 def clipped_surrogate(ratio: Tensor, advantages: Tensor, *, low: float, high: float) -> Tensor:
-    """max(-A r, -A clip(r, low, high)) of each token, `[action tokens]` (Schulman et al. 2017, eq. 7; bounds of the
-    ratio, not epsilons). No dual clip."""
+    """max(-A r, -A clip(r, low, high)) of each token, `[action tokens]` (Schulman et al. 2017, eq. 7; bounds of
+    the ratio, not epsilons). No dual clip."""
     return torch.maximum(-advantages * ratio, -advantages * ratio.clamp(low, high))
 
 
@@ -23,12 +23,12 @@ def truncated_weight(logp_prox: Tensor, logp_behaviour: Tensor, cap: float) -> T
 
 
 def kl_k2(logp: Tensor, logp_ref: Tensor) -> Tensor:
-    """d²/2 with d = logp - logp_ref, `[action tokens]`; as a loss its gradient is that of the reverse KL(policy‖ref)."""
+    """d²/2, d = logp - logp_ref, `[action tokens]`; a loss with the gradient of the reverse KL(policy‖ref)."""
     return (logp - logp_ref).square() / 2
 
 
 def kl_k3(logp: Tensor, logp_ref: Tensor) -> Tensor:
-    """exp(-d) + d - 1, `[action tokens]` (GRPO); as a loss its gradient is that of the forward KL(ref‖policy)."""
+    """exp(-d) + d - 1, `[action tokens]` (GRPO); a loss with the gradient of the forward KL(ref‖policy)."""
     difference = logp - logp_ref
     return (-difference).exp() + difference - 1
 
@@ -39,11 +39,11 @@ ESTIMATORS = {"k2": kl_k2, "k3": kl_k3}
 class ClippedRatio:
     """weight · clipped surrogate + coefficient · KL, token by token.
 
-    The ratio is against `logp_prox` alone; the gap between sampler and learner enters through the mismatch weight,
-    which multiplies the policy term and not the KL, and leaves the denominator alone.
+    The ratio is against `logp_prox` alone; the gap between sampler and learner enters through the mismatch
+    weight, which multiplies the policy term and not the KL, and leaves the denominator alone.
     """
 
-    def __init__(self, config: config.ClippedRatio) -> None:
+    def __init__(self, config: configs.ClippedRatio) -> None:
         self._config = config
         penalised = config.kl.coefficient > 0
         self.needs = frozenset({"logp_ref"}) if penalised else frozenset()

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 Denominator = Literal["token", "sequence", "constant"]
 
 
-def token_weights(denominator: Denominator, lengths: NDArray[np.integer], constant: int | None = None) -> NDArray[np.float64]:
+def token_weights(
+    denominator: Denominator, lengths: NDArray[np.integer], constant: int | None = None
+) -> NDArray[np.float64]:
     """Weight of every action token of each trajectory.
 
     With n trajectories that have at least one action token, and N action tokens in all:

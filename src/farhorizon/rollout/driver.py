@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from farhorizon.agents.base import AgentFactory
 from farhorizon.config.tables import Rollout
@@ -39,14 +42,15 @@ class Circumstances:
 class Driver:
     """Rolls out groups of episodes on one world, agent and engine."""
 
-    def __init__(
-        self, *, world: World, agent: AgentFactory, engine: Engine, limits: Rollout, seed: int
-    ) -> None:
+    def __init__(self, *, world: World, agent: AgentFactory, engine: Engine, limits: Rollout, seed: int) -> None:
         self._world, self._agent, self._engine, self._limits, self._seed = world, agent, engine, limits, seed
         self._faults_in_a_row = 0
 
     async def groups(
-        self, assignments: Sequence[Assignment], given: Circumstances, on_done: Callable[[Trajectory], None] | None = None
+        self,
+        assignments: Sequence[Assignment],
+        given: Circumstances,
+        on_done: Callable[[Trajectory], None] | None = None,
     ) -> list[Group]:
         """Play every member of every assignment; groups come back in order, whole or saying why not.
 
@@ -73,7 +77,7 @@ class Driver:
             seat = self._engine.participant()
             seat.__enter__()
             task = asyncio.ensure_future(worker())
-            task.add_done_callback(lambda _, seat=seat: seat.__exit__(None, None, None))
+            task.add_done_callback(partial(_leave, seat))
             tasks.append(task)
         try:
             await asyncio.gather(*tasks)
@@ -114,17 +118,32 @@ class Driver:
         )
         name = f"{given.stream}/{given.update}/{group}/{member}"
         blank = Trajectory(
-            id=name, task=assignment.task, contexts=(), turns=(), rewards=(), status=Status.INFRA_FAULT,
-            stop_reason=StopReason.ENV_FAULT, success=None, seed=episode.seed, group_seed=episode.group_seed,
-            horizon=given.horizon, start_depth=assignment.start.depth, group=group, episode_id=name,
+            id=name,
+            task=assignment.task,
+            contexts=(),
+            turns=(),
+            rewards=(),
+            status=Status.INFRA_FAULT,
+            stop_reason=StopReason.ENV_FAULT,
+            success=None,
+            seed=episode.seed,
+            group_seed=episode.group_seed,
+            horizon=given.horizon,
+            start_depth=assignment.start.depth,
+            group=group,
+            episode_id=name,
             policy=PolicyRef(version=given.version),
         )
         faults: list[str] = []
         for retry in range(self._limits.retries + 1):
             instance = Instance(self._world.make, self._limits.env_timeout)
             player = EpisodePlayer(
-                agent=self._agent.begin(episode), instance=instance, engine=self._engine, limits=self._limits,
-                sampling=given.sampling, key=key.at(retry=retry),
+                agent=self._agent.begin(episode),
+                instance=instance,
+                engine=self._engine,
+                limits=self._limits,
+                sampling=given.sampling,
+                key=key.at(retry=retry),
             )
             try:
                 done = await player.play(assignment.task, episode)
@@ -137,8 +156,15 @@ class Driver:
                 await instance.close()
             self._faults_in_a_row = 0
             return replace(
-                blank, contexts=done.contexts, turns=done.turns, rewards=done.rewards, status=done.status,
-                stop_reason=done.stop_reason, success=done.success, retries=retry, faults=tuple(faults),
+                blank,
+                contexts=done.contexts,
+                turns=done.turns,
+                rewards=done.rewards,
+                status=done.status,
+                stop_reason=done.stop_reason,
+                success=done.success,
+                retries=retry,
+                faults=tuple(faults),
                 forks=done.forks,
             )
         return replace(blank, retries=self._limits.retries, faults=tuple(faults))
@@ -153,3 +179,7 @@ class Driver:
 
     def _key(self, given: Circumstances, group: int, member: int) -> Key:
         return Key(self._seed, given.stream, update=given.update, group=group, member=member)
+
+
+def _leave(seat: AbstractContextManager[None], _: Any) -> None:
+    seat.__exit__(None, None, None)

@@ -69,7 +69,12 @@ class EpisodePlayer:
             for context in range(max(1, len(self._agent.contexts()))):
                 await self._engine.release(self._named(context))
         return Played(
-            self._agent.contexts(), tuple(self._turns), tuple(self._rewards), status, reason, self._success,
+            self._agent.contexts(),
+            tuple(self._turns),
+            tuple(self._rewards),
+            status,
+            reason,
+            self._success,
             self._agent.forks,
         )
 
@@ -101,7 +106,13 @@ class EpisodePlayer:
             result, state_key = await self._instance.step(turn.parsed)
             timings = {**turn.timings, "env": time.perf_counter() - began}
             self._turns.append(
-                replace(turn, info=result.info, terminated=result.terminated, truncated=result.truncated, timings=timings)
+                replace(
+                    turn,
+                    info=result.info,
+                    terminated=result.terminated,
+                    truncated=result.truncated,
+                    timings=timings,
+                )
             )
             if result.reward:
                 self._rewards.append(Reward("environment", float(result.reward), len(self._turns) - 1))

@@ -21,8 +21,6 @@ from farhorizon.runtime.warmstart import micro_start
 from farhorizon.tasks.base import TaskSource
 from farhorizon.tasks.horizon import Horizon
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
-
 
 @dataclass(eq=False)
 class Parts:
@@ -69,16 +67,24 @@ def assemble(recipe: Recipe, source: str | Path, report: Reporter, check_stop: C
     )
     driver, engine = play_with(recipe, world, tokenizer, source)
     return Parts(
-        recipe=recipe, world=world, tokenizer=tokenizer, engine=engine, driver=driver,
-        tasks=recipe.tasks.build(world=world, seed=recipe.runtime.seed), horizon=recipe.horizon.build(),
-        reward=recipe.reward.build(), learner=learner, stats=TaskStats(), ledger=Ledger(),
+        recipe=recipe,
+        world=world,
+        tokenizer=tokenizer,
+        engine=engine,
+        driver=driver,
+        tasks=recipe.tasks.build(world=world, seed=recipe.runtime.seed),
+        horizon=recipe.horizon.build(),
+        reward=recipe.reward.build(),
+        learner=learner,
+        stats=TaskStats(),
+        ledger=Ledger(),
     )
 
 
 def play_with(recipe: Recipe, world: World, tokenizer: Any, source: str | Path) -> tuple[Driver, LocalEngine]:
     """A driver and the engine behind it, for a model that only plays."""
     config = recipe.rollout.engine
-    engine = config.build(model=load_model(source, DTYPES[config.dtype]), deterministic=recipe.runtime.deterministic)
+    engine = config.build(model=load_model(source, torch.float32), deterministic=recipe.runtime.deterministic)
     agent = recipe.agent.build(tokenizer=tokenizer, world=world)
     driver = Driver(world=world, agent=agent, engine=engine, limits=recipe.rollout, seed=recipe.runtime.seed)
     return driver, engine
@@ -86,5 +92,5 @@ def play_with(recipe: Recipe, world: World, tokenizer: Any, source: str | Path) 
 
 def _reference(recipe: Recipe, report: Reporter) -> Any:
     source = recipe.models.reference
-    model = load_model(starting_model(recipe, report) if source is None else resolve(source), DTYPES[recipe.learner.dtype])
+    model = load_model(starting_model(recipe, report) if source is None else resolve(source), torch.float32)
     return model.requires_grad_(False)

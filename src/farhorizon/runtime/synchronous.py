@@ -73,7 +73,8 @@ class Synchronous:
 
     def _roll_out(self, update: int, horizon: int) -> list[Group]:
         """Enough groups for the update: those in which nothing can be used are asked for again, within bounds."""
-        tasks, kept, asked = self._parts.tasks, [], 0
+        tasks, asked = self._parts.tasks, 0
+        kept: list[Group] = []
         given = Circumstances(
             "rollout", update, horizon, Sampling(self._parts.recipe.sampling.temperature), version=update
         )
@@ -95,7 +96,11 @@ class Synchronous:
         return self._loop.run(self._stop.guard(work))
 
     def _record(
-        self, update: int, groups: list[Group], arrays: Mapping[Any, Mapping[str, Any]], metrics: dict[str, float]
+        self,
+        update: int,
+        groups: list[Group],
+        arrays: Mapping[Any, Mapping[str, Any]],
+        metrics: dict[str, float],
     ) -> None:
         metrics |= rollout_metrics(groups) | self._parts.stats.metrics() | self._parts.ledger.metrics()
         metrics |= self._parts.engine.metrics()
@@ -115,8 +120,12 @@ class Synchronous:
         tasks = chosen_tasks(parts.world.tasks(recipe.eval.split), recipe.eval.tasks)
         temperature = recipe.eval.temperature
         given = Circumstances(
-            "eval", finished, recipe.eval.horizon or parts.horizon.longest,
-            Sampling(recipe.sampling.temperature if temperature is None else temperature), finished, training=False,
+            "eval",
+            finished,
+            recipe.eval.horizon or parts.horizon.longest,
+            Sampling(recipe.sampling.temperature if temperature is None else temperature),
+            finished,
+            training=False,
         )
         self._report.begin("evaluating", len(tasks) * recipe.eval.samples)
         work = evaluate(parts.driver, tasks, recipe.eval.samples, given, lambda _: self._report.advance())

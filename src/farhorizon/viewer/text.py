@@ -55,8 +55,12 @@ def token_table(trajectory: Trajectory, tokenizer: Any | None) -> Table:
             text = str(token) if tokenizer is None else repr(tokenizer.decode([int(token)]))
             version = int(context.policy_version[position])
             table.add_row(
-                str(c), str(position), Text(text, _STYLES[origin]), origin.value,
-                _value(context.logp_behaviour[position]), "" if version < 0 else str(version),
+                str(c),
+                str(position),
+                Text(text, _STYLES[origin]),
+                origin.value,
+                _value(context.logp_behaviour[position]),
+                "" if version < 0 else str(version),
                 *(_value(context.arrays[name][position]) if name in context.arrays else "" for name in names),
             )
     return table

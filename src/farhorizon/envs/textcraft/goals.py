@@ -51,19 +51,16 @@ class Tree:
 def tree(book: RecipeBook, goal: str, task_id: str = "") -> Tree:
     """The tree of a goal; the task id decides which items stand for tags."""
     members = {
-        tag: min(easiest, key=lambda item: rank("member", task_id, item))
-        for tag, easiest in _easiest(book).items()
+        tag: min(easiest, key=lambda item: rank("member", task_id, item)) for tag, easiest in _easiest(book).items()
     }
     return _grow(book, goal, _best(book), members)
 
 
-def distractors(
-    book: RecipeBook, task_id: str, crafts: tuple[Recipe, ...], least: int, most: int
-) -> list[Recipe]:
+def distractors(book: RecipeBook, task_id: str, crafts: tuple[Recipe, ...], least: int, most: int) -> list[Recipe]:
     """Recipes that the tree does not need, their number drawn from `least` to `most`.
 
     As in the published package they use ingredients that the tree uses too. Ours: none makes an item that
-    the tree makes, or another of a tag the tree asks for; where too few are left, others fill up.
+    the tree makes, or another of a tag the tree asks for; where too few are left, any others fill up.
     """
     wanted = least + rank("distractors", task_id) % (most - least + 1)
     if not wanted:
@@ -77,7 +74,7 @@ def distractors(
     related = {recipe: None for name in inputs for recipe in book.uses[name] if unneeded(recipe)}
     chosen = sorted(related, key=lambda recipe: rank("distractor", task_id, recipe.text))[:wanted]
     others = [recipe for recipe in book.recipes if recipe not in related and unneeded(recipe)]
-    for place in range(wanted - len(chosen)):
+    for place in range(min(wanted - len(chosen), len(others))):
         chosen.append(others.pop(rank("filler", task_id, str(place)) % len(others)))
     return chosen
 
@@ -104,9 +101,7 @@ def _best(book: RecipeBook) -> Mapping[str, Recipe]:
     depth, first = book.depth, _shallowest(book)
     best: dict[str, Recipe] = {}
     for item in sorted(book.by_output, key=lambda item: depth[item]):
-        shallow = [
-            r for r in book.by_output[item] if 1 + max(depth[name] for name, _ in r.inputs) == depth[item]
-        ]
+        shallow = [r for r in book.by_output[item] if 1 + max(depth[name] for name, _ in r.inputs) == depth[item]]
         best[item] = min(shallow, key=lambda r: len(_grow(book, item, {**best, item: r}, first).actions))
     return best
 

@@ -154,9 +154,7 @@ def read(directory: Path) -> RecipeBook:
         if any(recipe.output in below.get(name, ()) for name, _ in recipe.inputs):
             continue
         kept.setdefault(recipe.text, recipe)
-        below.setdefault(recipe.output, set()).update(
-            *({name} | below.get(name, set()) for name, _ in recipe.inputs)
-        )
+        below.setdefault(recipe.output, set()).update(*({name} | below.get(name, set()) for name, _ in recipe.inputs))
     craftable_tags = {tags[recipe.output] for recipe in kept.values() if recipe.output in tags}
     items.update((tag, None) for tag in asked_tags if tag not in craftable_tags)
     return RecipeBook(tuple(kept.values()), tags, tuple(sorted(items)))

@@ -1,0 +1,200 @@
+"""The common start of every study: a micro model that acts well enough to be reinforced, and no better.
+
+A model that never acts validly has nothing to reinforce, and one that has mastered the task nothing to learn. So
+the model is trained by cross-entropy on the oracle's episodes and played every few steps; the first one whose sampled
+success on training tasks lies in the band is kept, cached under the hash of everything that decides it.
+"""
+
+import asyncio
+import copy
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from farhorizon.config.agent import AppendOnly
+from farhorizon.config.base import Component
+from farhorizon.config.engine import Local
+from farhorizon.config.learner import AdamW
+from farhorizon.config.models import MicroConfig
+from farhorizon.config.recipe import Recipe
+from farhorizon.config.tables import Rollout
+from farhorizon.core.errors import UserError
+from farhorizon.core.record import Context, Task
+from farhorizon.core.seeds import Key
+from farhorizon.engines.base import Sampling
+from farhorizon.engines.local import LocalEngine
+from farhorizon.envs.base import World
+from farhorizon.evaluation.evaluate import evaluate
+from farhorizon.learners.torch_learner import TorchLearner
+from farhorizon.models.load import save_model
+from farhorizon.models.micro import WorldStamp, build_micro, micro_dir, micro_hash
+from farhorizon.rollout.demonstrate import demonstrate
+from farhorizon.rollout.driver import Circumstances, Driver
+from farhorizon.runtime.report import Reporter
+
+BAND = (0.1, 0.3)
+"""Sampled success at temperature 1 on training tasks, below and above which a start is no good."""
+BATCH = 32
+"""Oracle episodes per step."""
+PERIOD = 20
+"""Steps between two plays; halved, from the weights of the last play below the band, when one overshoots."""
+EPISODES = 192
+"""Episodes per play: a standard error of 0.03 at 0.2."""
+MAX_STEPS = 4000
+LEARNER = AdamW(learning_rate=1e-3, warmup_updates=20, weight_decay=0.01, tokens_per_microbatch=16384)
+
+
+@dataclass(frozen=True, eq=False)
+class _School:
+    """One world as it is taught and played."""
+
+    world: World
+    driver: Driver
+    tasks: Sequence[Task]
+    """Training tasks with an oracle."""
+    lessons: Sequence[Context]
+    """The oracle's episodes."""
+    horizon: int
+    """Turns allowed when playing: twice the oracle's longest path."""
+
+
+def micro_start(recipe: Recipe, report: Reporter) -> Path:
+    """The micro start of a recipe's own environment, made when it is not cached."""
+    return make_micro([recipe.env], recipe.agent, recipe.models.micro, report)
+
+
+def make_micro(envs: Sequence[Component], agent: AppendOnly, config: MicroConfig, report: Reporter) -> Path:
+    """A directory with the start for these environments together.
+
+    Raises:
+        UserError: an environment has no oracle, or the band is not reached.
+    """
+    worlds = [env.build() for env in envs]
+    stamps = [
+        WorldStamp(world.name, world.version, env.model_dump(mode="json"))
+        for world, env in zip(worlds, envs, strict=True)
+    ]
+    training = {
+        "agent": agent.model_dump(mode="json", serialize_as_any=True), "learner": LEARNER.model_dump(mode="json"),
+        "band": BAND, "batch": BATCH, "period": PERIOD, "episodes": EPISODES, "seed": 0,
+    }  # fmt: skip
+    directory = micro_dir(micro_hash(config, stamps, training))
+    if not (directory / "start.json").exists():
+        report.say(f"making the micro start of {', '.join(world.name for world in worlds)} (once; it is cached)")
+        _make(worlds, agent, config, directory, report)
+    return directory
+
+
+def _make(worlds: Sequence[World], agent: AppendOnly, config: MicroConfig, directory: Path, report: Reporter) -> None:
+    model, tokenizer = build_micro(config, _texts(worlds, agent), seed=0)
+    engine = LocalEngine(Local(), model=copy.deepcopy(model), deterministic=True)
+    learner = TorchLearner(LEARNER, model=model, temperature=1.0)
+    try:
+        with asyncio.Runner() as runner:
+            schools = [_school(world, agent, config, tokenizer, engine, runner) for world in worlds]
+            steps, success = _teach(learner, engine, schools, runner, report)
+    finally:
+        engine.close()
+    aside = directory.with_name(f".{directory.name}.{os.getpid()}")
+    try:
+        aside.mkdir(parents=True)
+        save_model(model, tokenizer, aside)
+        facts = {"worlds": [world.name for world in worlds], "steps": steps, "success": success}
+        (aside / "start.json").write_text(json.dumps(facts) + "\n")
+        shutil.rmtree(directory, ignore_errors=True)
+        os.replace(aside, directory)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    report.say(f"micro start: sampled success {success:.2f} after {steps} steps, in {directory}")
+
+
+def _teach(
+    learner: TorchLearner,
+    engine: LocalEngine,
+    schools: Sequence[_School],
+    runner: asyncio.Runner,
+    report: Reporter,
+) -> tuple[int, float]:
+    lessons = [lesson for school in schools for lesson in school.lessons]
+    done, period = 0, PERIOD
+    below = _saved(learner)
+    report.begin("teaching micro", 0)
+    while done < MAX_STEPS:
+        for step in range(done, done + period):
+            draw = Key(0, "lessons", update=step).generator()
+            chosen = draw.choice(len(lessons), size=min(BATCH, len(lessons)), replace=False)
+            learner.supervised_step([lessons[index] for index in chosen], step)
+        success = _play(learner, engine, schools, done + period, runner)
+        report.say(f"micro start: step {done + period}, sampled success {success:.2f}")
+        if success > BAND[1] and period > 1:
+            _restore(learner, below)
+            period //= 2
+            continue
+        done += period
+        if success >= BAND[0]:
+            return done, success
+        below = _saved(learner)
+    raise UserError(
+        f"micro did not reach a sampled success of {BAND[0]} in {MAX_STEPS} steps; try fewer or easier tasks"
+    )
+
+
+def _play(
+    learner: TorchLearner, engine: LocalEngine, schools: Sequence[_School], step: int, runner: asyncio.Runner
+) -> float:
+    """Mean over the worlds of the success of sampled episodes on training tasks."""
+    engine.load_weights(learner.weights(), step)
+    rates = []
+    for school in schools:
+        draw = Key(0, "plays", update=step).generator()
+        tasks = [school.tasks[index] for index in draw.integers(len(school.tasks), size=EPISODES // len(schools))]
+        given = Circumstances("warmstart", step, school.horizon, Sampling(1.0), step, training=False)
+        rates.append(runner.run(evaluate(school.driver, tasks, 1, given)).overall.rate)
+    return sum(rates) / len(rates)
+
+
+def _school(
+    world: World,
+    agent: AppendOnly,
+    config: MicroConfig,
+    tokenizer: Any,
+    engine: LocalEngine,
+    runner: asyncio.Runner,
+) -> _School:
+    paths = [(task, path) for task in world.tasks("train") if (path := world.oracle(task))]
+    if not paths:
+        raise UserError(f'environment "{world.name}" has no oracle; micro learns its first steps from one')
+    player = agent.build(tokenizer=tokenizer, world=world)
+    lessons = [
+        context
+        for task, path in paths
+        for context in runner.run(demonstrate(world, player, task, path))
+        if len(context) <= config.context_tokens
+    ]
+    limits = Rollout(max_turn_tokens=64, context_tokens=config.context_tokens)
+    driver = Driver(world=world, agent=player, engine=engine, limits=limits, seed=0)
+    return _School(world, driver, [task for task, _ in paths], lessons, 2 * max(len(path) for _, path in paths))
+
+
+def _texts(worlds: Sequence[World], agent: AppendOnly) -> list[str]:
+    """Every text of the worlds, and what the agent writes around them."""
+    texts = ["\n", "> ", *(text for world in worlds for text in world.texts())]
+    for world in worlds:
+        texts += [world.instructions(), "Nothing was written. Write one action."]
+        texts += [text for example in world.examples() for text in (*example.observations, *example.actions)]
+    return texts
+
+
+def _saved(learner: TorchLearner) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    return copy.deepcopy(learner.weights()), copy.deepcopy(learner.state_dict())
+
+
+def _restore(learner: TorchLearner, saved: tuple[dict[str, torch.Tensor], dict[str, Any]]) -> None:
+    learner.model.load_state_dict(saved[0])
+    learner.load_state_dict(copy.deepcopy(saved[1]))
