@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from runs import RECIPE
+from runs import RECIPE, finish, metrics
 
 settings.register_profile("farhorizon", deadline=None, derandomize=True, max_examples=50)
 settings.load_profile("farhorizon")
@@ -53,3 +53,21 @@ def recipe(start, tmp_path) -> Path:
     path = tmp_path / "tiny.toml"
     path.write_text(RECIPE.format(start=start))
     return path
+
+
+@pytest.fixture(scope="session")
+def uninterrupted(start, tmp_path_factory):
+    """A finished run: its recipe, its metrics, its final weights, and how long it took from the first update on."""
+    directory = tmp_path_factory.mktemp("uninterrupted")
+    recipe = directory / "tiny.toml"
+    recipe.write_text(RECIPE.format(start=start))
+    run = directory / "run"
+    finish("train", recipe, "--run", run)
+    first = min(path.stat().st_mtime for path in run.glob("trajectories/*.jsonl"))
+    last = (run / "checkpoints" / "update-000008" / "COMPLETE.json").stat().st_mtime
+    return (
+        recipe,
+        metrics(run),
+        (run / "checkpoints" / "update-000008" / "model.safetensors").read_bytes(),
+        last - first,
+    )

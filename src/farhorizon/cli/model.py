@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farhorizon.cli.extras import require_torch
 from farhorizon.core.errors import UserError
 from farhorizon.models.fetch import CATALOGUE, cache_dir, cached, fetch
 
@@ -20,6 +21,28 @@ def fetch_command(name: str = typer.Argument(help="A name that `farhorizon model
     with console.status(f"fetching {name}"):
         place = fetch(name, report=_say)
     _say(f"{name} is ready in {place} ({time.monotonic() - started:.0f} s)")
+
+
+@app.command("make")
+def make_command(
+    what: str = typer.Argument(help="What to make: micro."),
+    env: list[str] = typer.Option(help="Environment, as recipes name it; more names may follow."),
+    more: list[str] | None = typer.Argument(None, hidden=True),
+) -> None:
+    """Make the micro start of one or several environments together, unless it is cached."""
+    if what != "micro":
+        raise UserError(f'"{what}" cannot be made; there is: micro')
+    require_torch()
+    from farhorizon.cli.progress import Progress
+    from farhorizon.config.agent import AppendOnly, Transcript
+    from farhorizon.config.models import MicroConfig
+    from farhorizon.config.registry import resolve
+    from farhorizon.runtime.warmstart import make_micro
+
+    agent = AppendOnly(renderer=Transcript(examples=0, instructions=False))
+    with Progress() as report:
+        place = make_micro([resolve("env", name) for name in [*env, *(more or [])]], agent, MicroConfig(), report)
+    _say(str(place))
 
 
 @app.command("list")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from farhorizon.cli.extras import require_torch
 from farhorizon.config.registry import resolve
 from farhorizon.core.errors import UserError
 from farhorizon.core.record import Task
@@ -26,6 +27,7 @@ def play(
 ) -> None:
     """Play one episode and print it."""
     if as_ not in ("person", "oracle", "random"):
+        require_torch()
         from farhorizon.cli.play_model import play_model
 
         play_model(env, as_, task, split, turns, seed)

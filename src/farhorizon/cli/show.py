@@ -1,17 +1,28 @@
 """`farhorizon show`"""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from farhorizon.core.errors import UserError
-from farhorizon.core.record import Group, Trajectory
+from farhorizon.core.index import Index
+from farhorizon.core.record import Trajectory
 from farhorizon.core.rundir import RunDirectory
 from farhorizon.core.store import read_update, stored_updates, update_path
 from farhorizon.viewer.text import as_text, token_table
+
+_UPDATE_COLUMNS = {
+    "horizon": "turns ≤",
+    "success/rate": "success",
+    "success/part_way": "part-way",
+    "reward/mean": "reward",
+    "actions/valid": "valid",
+    "turns/mean": "turns",
+    "truncated/mean": "truncated",
+}
 
 
 def show(
@@ -19,109 +30,94 @@ def show(
     trajectory: Annotated[
         str | None, typer.Argument(help="Trajectory id as listed, or UPDATE/GROUP/MEMBER of a training update.")
     ] = None,
-    update: Annotated[int | None, typer.Option(help="List this update; default: the last.")] = None,
-    eval_: Annotated[bool, typer.Option("--eval", help="List an evaluation instead of a training update.")] = False,
+    update: Annotated[int | None, typer.Option(help="List the trajectories of this update.")] = None,
+    task: Annotated[str | None, typer.Option(help="List every trajectory of this task.")] = None,
+    eval_: Annotated[bool, typer.Option("--eval", help="List evaluations instead of training updates.")] = False,
     tokens: Annotated[
-        bool, typer.Option(help="Every token with its origin, log-probabilities, version and advantage.")
+        bool, typer.Option("--tokens", help="Every token with its origin, log-probabilities, version and advantage.")
     ] = False,
 ) -> None:
-    """Show what happened in a run: the updates, one update's trajectories, or one trajectory in full."""
+    """Show what happened in a run: its updates, some trajectories, or one trajectory in full."""
     directory = RunDirectory.open(run)
+    console = Console()
     if trajectory is not None:
-        stream, update, name = _parse(trajectory)
-        found = _find(directory, stream, update, name)
+        found = _find(directory, trajectory)
         if tokens:
-            Console().print(token_table(found, _tokenizer(directory)))
+            console.print(token_table(found, _tokenizer(directory)))
         else:
             print(as_text(found))
         return
-    if update is None and not eval_:
-        Console().print(_updates(directory))
-    stream = "eval" if eval_ else "rollout"
-    where = _folder(directory, stream)
-    stored = stored_updates(where)
+    folder = directory.evaluations if eval_ else directory.trajectories
+    stored = stored_updates(folder)
     if not stored:
-        print("No trajectories are stored yet.")
+        print(f"No trajectories are stored in {folder} yet.")
         return
+    if update is None and task is None:
+        console.print(_updates(directory))
+        update = stored[-1]
     if update is not None and update not in stored:
-        raise UserError(f"update {update} is not stored in {where}; there are {stored[0]} to {stored[-1]}")
-    number = stored[-1] if update is None else update
-    Console().print(_listing(read_update(update_path(where, number)), f"{stream} {number}"))
+        raise UserError(f"update {update} is not stored in {folder}; there are {stored[0]} to {stored[-1]}")
+    wanted = {"of_update": update, "task": task}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    rows = Index(folder).rows(" AND ".join(f"{name} = ?" for name in given), tuple(given.values()))
+    if not rows:
+        raise UserError(f'no trajectory of task "{task}" is stored in {folder}')
+    console.print(_listing(rows))
+    print(f"Read one: farhorizon show {run} {rows[0]['id']}")
 
 
 def _updates(directory: RunDirectory) -> Table:
     table = Table(title=f"Run {directory.path}")
-    columns = (
-        "horizon",
-        "success/rate",
-        "success/part_way",
-        "reward/mean",
-        "actions/valid",
-        "turns/mean",
-        "truncated/mean",
-    )
-    table.add_column("update", justify="right")
-    for column in columns:
+    for column in ("update", *_UPDATE_COLUMNS.values(), "held-out success"):
         table.add_column(column, justify="right")
-    table.add_column("held-out success", justify="right")
-    evaluations = {line["update"]: line for line in directory.read_metrics() if line["phase"] == "eval"}
-    lines = [line for line in directory.read_metrics() if line["phase"] == "train"]
+    lines = directory.read_metrics()
+    held_out = {line["update"]: line.get("eval/success/rate") for line in lines if line["phase"] == "eval"}
     for line in lines:
-        held_out = evaluations.pop(line["update"], {}).get("eval/success/rate")
-        table.add_row(str(line["update"]), *(_number(line.get(column)) for column in columns), _number(held_out))
-    for update, line in evaluations.items():
-        table.add_row(str(update), *("" for _ in columns), _number(line.get("eval/success/rate")))
+        if line["phase"] == "train":
+            values = [_number(line.get(name)) for name in _UPDATE_COLUMNS]
+            table.add_row(str(line["update"]), *values, _number(held_out.pop(line["update"], None)))
+    for update, rate in held_out.items():
+        table.add_row(str(update), *("" for _ in _UPDATE_COLUMNS), _number(rate))
     return table
 
 
-def _listing(groups: list[Group], title: str) -> Table:
-    table = Table(title=f"Trajectories of {title}; look at one with `farhorizon show RUN ID`")
-    for column in ("id", "task", "start", "turns", "tokens", "reward", "success", "stop"):
+def _listing(rows: list[dict[str, Any]]) -> Table:
+    table = Table(title="Trajectories")
+    table.add_column("id", no_wrap=True)
+    table.add_column("task", overflow="fold")
+    for column in ("start", "turns", "tokens", "reward", "solved", "ended"):
         table.add_column(column)
-    for trajectory in (t for group in groups for t in group.trajectories):
-        success = "" if trajectory.success is None else "yes" if trajectory.success else "no"
-        table.add_row(
-            trajectory.id,
-            trajectory.task.id,
-            str(trajectory.start_depth),
-            str(len(trajectory.turns)),
-            str(trajectory.sampled_tokens),
-            f"{trajectory.total_reward:g}",
-            success,
-            trajectory.stop_reason.value,
-        )
+    for row in rows:
+        solved = {None: "", 0: "no", 1: "yes"}[row["success"]]
+        numbers = (row["start_depth"], row["turns"], row["sampled_tokens"], f"{row['reward']:g}")
+        table.add_row(row["id"], row["task"], *map(str, numbers), solved, row["stop_reason"])
     return table
 
 
-def _parse(name: str) -> tuple[str, int, str]:
+def _find(directory: RunDirectory, name: str) -> Trajectory:
     parts = name.split("/")
-    if len(parts) == 3:
-        parts = ["rollout", *parts]
-    if len(parts) != 4 or not all(part.isdigit() for part in parts[1:]):
+    parts = ["rollout", *parts] if len(parts) == 3 else parts
+    if len(parts) != 4 or parts[0] not in ("rollout", "eval") or not all(part.isdigit() for part in parts[1:]):
         raise UserError(f'"{name}" is no trajectory id; write UPDATE/GROUP/MEMBER, or eval/UPDATE/GROUP/MEMBER')
-    return parts[0], int(parts[1]), "/".join(parts)
-
-
-def _find(directory: RunDirectory, stream: str, update: int, name: str) -> Trajectory:
-    path = update_path(_folder(directory, stream), update)
+    folder = directory.evaluations if parts[0] == "eval" else directory.trajectories
+    path = update_path(folder, int(parts[1]))
     if not path.exists():
-        raise UserError(f"update {update} is not stored in {path.parent}")
+        raise UserError(f"update {parts[1]} is not stored in {folder}")
     for group in read_update(path):
         for trajectory in group.trajectories:
-            if trajectory.id == name:
+            if trajectory.id == "/".join(parts):
                 return trajectory
     raise UserError(
-        f"update {update} has no trajectory {name}; list them with: farhorizon show {directory.path} --update {update}"
+        f"update {parts[1]} has no trajectory {name}; list them with: "
+        f"farhorizon show {directory.path} --update {parts[1]}{' --eval' if parts[0] == 'eval' else ''}"
     )
 
 
-def _folder(directory: RunDirectory, stream: str) -> Path:
-    return directory.evaluations if stream == "eval" else directory.trajectories
-
-
-def _tokenizer(directory: RunDirectory) -> object | None:
+def _tokenizer(directory: RunDirectory) -> Any:
+    from farhorizon.cli.extras import require_torch
     from farhorizon.models.load import load_tokenizer
 
+    require_torch()
     stored = directory.stored_checkpoints()
     return load_tokenizer(directory.checkpoint(stored[-1])) if stored else None
 

@@ -68,7 +68,8 @@ def _cost(run: RunDirectory, lines: list[dict[str, float]]) -> str:
     seconds += sum(line.get("time/eval", 0) for line in run.read_metrics() if line["phase"] == "eval")
     return (
         f"{len(lines)} updates, {seconds / 60:.1f} minutes with evaluation, "
-        f"{last['total/episodes']:.0f} training episodes, {last['total/env_steps']:.0f} actions, {last['total/sampled_tokens']:.0f} sampled tokens"
+        f"{last['total/episodes']:.0f} training episodes, {last['total/env_steps']:.0f} actions, "
+        f"{last['total/sampled_tokens']:.0f} sampled tokens"
     )
 
 

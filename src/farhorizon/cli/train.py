@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from farhorizon.cli.extras import require_torch
 from farhorizon.config.recipe import dump, read
 from farhorizon.core.errors import Interrupted, UserError
 
@@ -32,6 +33,7 @@ def train(
         if dry_run:
             print(dump(resolved), end="")
             return
+    require_torch()
     from farhorizon.cli.progress import Progress
     from farhorizon.cli.story import tell
     from farhorizon.runtime import train as runtime

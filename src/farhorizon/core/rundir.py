@@ -113,10 +113,8 @@ class RunDirectory:
 
         Args:
             finished: updates finished so far.
-            write: fills the directory it is given.
-
-        Raises:
-            UserError: the disk is full; nothing written before is touched.
+            write: fills the directory it is given. When it raises, nothing of the checkpoint is left behind and
+                earlier ones are untouched.
         """
         final = self.checkpoint(finished)
         aside = final.with_name(f".{final.name}.partial")
@@ -134,14 +132,6 @@ class RunDirectory:
             shutil.rmtree(final, ignore_errors=True)
             os.replace(aside, final)
             _sync(self.checkpoints)
-        except OSError as error:
-            shutil.rmtree(aside, ignore_errors=True)
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise UserError(
-                    f"the disk is full: checkpoint {final} was not written; earlier ones are untouched. "
-                    f"Free some space and continue with --resume {self.path}"
-                ) from error
-            raise
         except BaseException:
             shutil.rmtree(aside, ignore_errors=True)
             raise
@@ -171,6 +161,13 @@ class RunDirectory:
         for finished in stored[:-last]:
             if finished not in keep:
                 shutil.rmtree(self.checkpoint(finished))
+
+
+def disk_is_full(error: BaseException) -> bool:
+    """Whether a write failed for want of space; libraries wrap the system's error in their own."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return "os error 28" in str(error) or "No space left on device" in str(error)
 
 
 def checkpoint_problem(path: Path) -> str | None:

@@ -217,7 +217,7 @@ def _added(items: Sequence[Item], present: Sequence[Item]) -> int:
     """Tokens that computing `items` adds to computing `present`."""
     seen, added = list(present), 0
     for item in items:
-        shared = max((shared_tokens(item.packable, other.packable) for other in seen), default=0)
+        shared = max((shared_tokens(item.token_ids, other.token_ids) for other in seen), default=0)
         added += len(item.token_ids) - shared
         seen.append(item)
     return added

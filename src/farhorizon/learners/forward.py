@@ -20,7 +20,7 @@ def action_logps(model: nn.Module, tree: PackedTree, temperature: float) -> Tens
         temperature: the sampling temperature.
 
     Returns:
-        `[trainable tokens]`, in the order of `tree.targets`. Logits do not outlive their chunk.
+        `[trainable tokens]`, in the order of `tree.places`. Logits do not outlive their chunk.
     """
     outputs = model.base_model(  # type: ignore[operator]
         input_ids=tree.input_ids, position_ids=tree.position_ids, layout=tree, use_cache=False
@@ -35,5 +35,7 @@ def action_logps(model: nn.Module, tree: PackedTree, temperature: float) -> Tens
 
     chunks = zip(hidden.split(CHUNK), tree.targets.split(CHUNK), strict=True)
     if torch.is_grad_enabled():
-        return torch.cat([checkpoint(logps, *chunk, use_reentrant=False) for chunk in chunks])
-    return torch.cat([logps(*chunk) for chunk in chunks])
+        predicted = [checkpoint(logps, *chunk, use_reentrant=False) for chunk in chunks]
+    else:
+        predicted = [logps(*chunk) for chunk in chunks]
+    return torch.cat(predicted).index_select(0, tree.places)

@@ -1,9 +1,10 @@
 """The training layout: contexts packed without padding as a forest whose shared trunks are computed once.
 
 Contexts that begin with the same tokens share the work on them, forward and backward: the packed tokens are
-the nodes of a radix tree, and each node attends to its ancestors and causally to itself. Sharing stops before
-the first trainable token of any context concerned, so every action token has a place of its own. Exact:
-log-probabilities and gradients are those of separate forward passes, up to rounding.
+the nodes of a radix tree, and each node attends to its ancestors and causally to itself. Action tokens are
+shared like any others, which is where a group that begins to agree saves most: equal tokens after equal tokens
+have one log-probability, and each context's loss adds to its gradient. Exact: log-probabilities and gradients
+are those of separate forward passes, up to rounding.
 """
 
 from collections.abc import Sequence
@@ -22,15 +23,10 @@ Packable = tuple[NDArray[np.int32], NDArray[np.bool_]]
 """Token ids `[tokens]` and which of them are trainable `[tokens]`."""
 
 
-def shareable(trainable: NDArray[np.bool_]) -> int:
-    """Tokens a context may share: those before its first trainable one."""
-    return int(trainable.argmax()) if trainable.any() else len(trainable)
-
-
-def shared_tokens(a: Packable, b: Packable) -> int:
-    """Tokens that two contexts of one tree share."""
-    limit = min(shareable(a[1]), shareable(b[1]))
-    different = a[0][:limit] != b[0][:limit]
+def shared_tokens(a: NDArray[np.int32], b: NDArray[np.int32]) -> int:
+    """Tokens that two contexts of one tree share: those they both begin with."""
+    limit = min(len(a), len(b))
+    different = a[:limit] != b[:limit]
     return int(different.argmax()) if different.any() else limit
 
 
@@ -68,9 +64,10 @@ class PackedTree:
     Attributes:
         input_ids: token ids, `[1, packed]`.
         position_ids: position of each token in its own context, `[1, packed]`.
-        predecessors: for each trainable token, the packed index of the token before it, whose hidden state
-            predicts it, `[trainable tokens]`; context by context in the order given, token by token.
-        targets: the trainable tokens' ids, `[trainable tokens]`.
+        predecessors: packed index of the token whose hidden state predicts a trainable one, `[predictions]`.
+        targets: the token predicted there, `[predictions]`; each pair of the two occurs once.
+        places: which prediction each trainable token is, `[trainable tokens]`; context by context in the order
+            given, token by token.
     """
 
     def __init__(self, contexts: Sequence[Packable], device: torch.device | str = "cpu") -> None:
@@ -89,8 +86,10 @@ class PackedTree:
         before = [path[np.flatnonzero(mask) - 1] for path, mask in ends]
         self.input_ids = _index(ids, device)[None]
         self.position_ids = _index(positions, device)[None]
-        self.predecessors = _index(before, device)
-        self.targets = _index([tokens[mask] for tokens, mask in contexts], device)
+        targets = [tokens[mask] for tokens, mask in contexts]
+        asked = torch.stack([_index(before, device), _index(targets, device)])
+        predictions, self.places = torch.unique(asked, dim=1, return_inverse=True)
+        self.predecessors, self.targets = predictions[0], predictions[1]
         self._blocks, queries, keys = _blocks(nodes, rows, device)
         self._queries, self._keys = _index(queries, device), _index(keys, device)
         answers = np.zeros(len(self), dtype=np.int64)
@@ -141,7 +140,7 @@ def _radix(contexts: Sequence[Packable]) -> tuple[list[_Node], list[int]]:
     """The radix tree of the contexts, parents before children, and the node each context ends in."""
     nodes: list[_Node] = []
     leaves = [-1] * len(contexts)
-    limits = [shareable(trainable) for _, trainable in contexts]
+    limits = [len(tokens) for tokens, _ in contexts]
 
     def add(parent: int, position: int, stop: int, context: int) -> int:
         if stop == position:
@@ -162,7 +161,7 @@ def _radix(contexts: Sequence[Packable]) -> tuple[list[_Node], list[int]]:
             if len(branch) == 1:
                 leaves[first] = add(parent, position, len(contexts[first][0]), first)
             else:
-                stop = min(shared_tokens(contexts[first], contexts[other]) for other in branch[1:])
+                stop = min(shared_tokens(contexts[first][0], contexts[other][0]) for other in branch[1:])
                 pending.append((add(parent, position, stop, first), stop, branch))
     return nodes, leaves
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from farhorizon.config.recipe import Recipe, dump, read
-from farhorizon.core.rundir import RunDirectory
+from farhorizon.core.errors import UserError
+from farhorizon.core.rundir import RunDirectory, disk_is_full
 from farhorizon.runtime.assemble import assemble, starting_model
 from farhorizon.runtime.interrupt import StopSignal
 from farhorizon.runtime.report import Reporter, Silent
@@ -40,7 +41,15 @@ def resume(directory: Path, report: Reporter | None = None) -> RunDirectory:
 def _go(recipe: Recipe, run: RunDirectory, source: str | Path, report: Reporter) -> RunDirectory:
     with StopSignal() as stop:
         parts = assemble(recipe, source, report, stop.check)
-        recipe.runtime.build(parts=parts, run=run, stop=stop, report=report).train()
+        try:
+            recipe.runtime.build(parts=parts, run=run, stop=stop, report=report).train()
+        except Exception as error:
+            if disk_is_full(error):
+                raise UserError(
+                    f"the disk is full: {run.path} could not be written to. What was written before is whole; "
+                    f"free some space and continue with: farhorizon train --resume {run.path}"
+                ) from error
+            raise
     return run
 
 

@@ -36,6 +36,7 @@ from farhorizon.models.load import save_model
 from farhorizon.models.micro import WorldStamp, build_micro, micro_dir, micro_hash
 from farhorizon.rollout.demonstrate import demonstrate
 from farhorizon.rollout.driver import Circumstances, Driver
+from farhorizon.runtime.renaming import RARE, Renaming
 from farhorizon.runtime.report import Reporter
 
 BAND = (0.1, 0.3)
@@ -60,6 +61,8 @@ class _School:
     """Training tasks with an oracle."""
     lessons: Sequence[Context]
     """The oracle's episodes."""
+    renaming: Renaming
+    """Trades names, so that the model learns to read its prompt."""
     horizon: int
     """Turns allowed when playing: twice the oracle's longest path."""
 
@@ -75,20 +78,32 @@ def make_micro(envs: Sequence[Component], agent: AppendOnly, config: MicroConfig
     Raises:
         UserError: an environment has no oracle, or the band is not reached.
     """
+    envs = sorted(envs, key=lambda env: env.model_dump_json())
+    directory = start_directory(envs, agent, config)
+    if not (directory / "start.json").exists():
+        report.say(f"making the micro start of {', '.join(env.kind for env in envs)} (once; it is cached)")
+        _make([env.build() for env in envs], agent, config, directory, report)
+    return directory
+
+
+def start_directory(envs: Sequence[Component], agent: AppendOnly, config: MicroConfig) -> Path:
+    """Where the start for these environments is cached, made or not."""
     worlds = [env.build() for env in envs]
     stamps = [
         WorldStamp(world.name, world.version, env.model_dump(mode="json"))
         for world, env in zip(worlds, envs, strict=True)
     ]
     training = {
-        "agent": agent.model_dump(mode="json", serialize_as_any=True), "learner": LEARNER.model_dump(mode="json"),
-        "band": BAND, "batch": BATCH, "period": PERIOD, "episodes": EPISODES, "seed": 0,
-    }  # fmt: skip
-    directory = micro_dir(micro_hash(config, stamps, training))
-    if not (directory / "start.json").exists():
-        report.say(f"making the micro start of {', '.join(world.name for world in worlds)} (once; it is cached)")
-        _make(worlds, agent, config, directory, report)
-    return directory
+        "agent": agent.model_dump(mode="json", serialize_as_any=True),
+        "learner": LEARNER.model_dump(mode="json"),
+        "band": BAND,
+        "batch": BATCH,
+        "period": PERIOD,
+        "episodes": EPISODES,
+        "rare": RARE,
+        "seed": 0,
+    }
+    return micro_dir(micro_hash(config, stamps, training))
 
 
 def _make(worlds: Sequence[World], agent: AppendOnly, config: MicroConfig, directory: Path, report: Reporter) -> None:
@@ -121,15 +136,12 @@ def _teach(
     runner: asyncio.Runner,
     report: Reporter,
 ) -> tuple[int, float]:
-    lessons = [lesson for school in schools for lesson in school.lessons]
     done, period = 0, PERIOD
     below = _saved(learner)
     report.begin("teaching micro", 0)
     while done < MAX_STEPS:
         for step in range(done, done + period):
-            draw = Key(0, "lessons", update=step).generator()
-            chosen = draw.choice(len(lessons), size=min(BATCH, len(lessons)), replace=False)
-            learner.supervised_step([lessons[index] for index in chosen], step)
+            learner.supervised_step(_batch(schools, step), step)
         success = _play(learner, engine, schools, done + period, runner)
         report.say(f"micro start: step {done + period}, sampled success {success:.2f}")
         if success > BAND[1] and period > 1:
@@ -179,7 +191,19 @@ def _school(
     ]
     limits = Rollout(max_turn_tokens=64, context_tokens=config.context_tokens)
     driver = Driver(world=world, agent=player, engine=engine, limits=limits, seed=0)
-    return _School(world, driver, [task for task, _ in paths], lessons, 2 * max(len(path) for _, path in paths))
+    horizon = 2 * max(len(path) for _, path in paths)
+    return _School(world, driver, [task for task, _ in paths], lessons, Renaming(tokenizer, lessons), horizon)
+
+
+def _batch(schools: Sequence[_School], step: int) -> list[Context]:
+    """Lessons of one step, drawn over all worlds; names are traded in every other one."""
+    lessons = [(school, lesson) for school in schools for lesson in school.lessons]
+    draw = Key(0, "lessons", update=step).generator()
+    chosen = [lessons[index] for index in draw.choice(len(lessons), size=min(BATCH, len(lessons)), replace=False)]
+    return [
+        school.renaming(lesson, Key(0, "names", update=step, member=place)) if place % 2 else lesson
+        for place, (school, lesson) in enumerate(chosen)
+    ]
 
 
 def _texts(worlds: Sequence[World], agent: AppendOnly) -> list[str]:
