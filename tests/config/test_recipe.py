@@ -27,7 +27,7 @@ def write(tmp_path, text):
         ('[env]\nkind = "textcraf"', '[env] has no kind "textcraf"; did you mean "textcraft"?'),
         (
             '[env]\nkind = "textcraft"\n[agent.renderer]\nkind = "transcipt"',
-            '[renderer] has no kind "transcipt"; did you mean "transcript"?',
+            '[agent.renderer] has no kind "transcipt"; did you mean "transcript"?',
         ),
         ('method = "grop"\n[env]\nkind = "textcraft"', '[method] has no kind "grop"; did you mean "grpo"?'),
         (
@@ -64,7 +64,12 @@ def test_mistake_is_one_line_naming_file_table_key_and_the_nearest_known(tmp_pat
         ({"tasks": {"size": 1}}, "a lone one zero advantage; use at least 2"),
         ({"learner": {"steps_per_update": 9}, "tasks": {"groups": 8}}, "splits an update by whole groups"),
         ({"rollout": {"max_turn_tokens": 64, "context_tokens": 64}}, "leaves no room for a prompt"),
-        ({"objective": {"denominator": "constant"}}, 'denominator = "constant" and constant = N go together'),
+        ({"tasks": {"groups": True}}, "[tasks] groups = True: input should be a valid integer"),
+        ({"runtime": {"deterministic": "no"}}, "[runtime] deterministic = 'no': input should be a valid boolean"),
+        ({"learner": {"betas": [1.5, 0]}}, "[learner.betas] 0 = 1.5: input should be less than 1"),
+        ({"learner": {"kind": 5}}, "[learner] kind = 5 is no name"),
+        ({"method": 5}, "[method] kind = 5 is no name"),
+        ({"env": {"kind": "textcraft", "depths": []}}, "[env] depths = []"),
         ({"env": {"kind": "textcraft", "distractors": [3, 1]}}, "the least is above the most"),
     ],
 )
@@ -80,6 +85,7 @@ def test_missing_recipe_is_one_line(tmp_path):
 
 
 def test_method_gives_tables_that_the_recipe_overrides_key_by_key():
+    assert parse({**BASE, "method": "dr_grpo", "objective": {"denominator": "token"}}).objective.denominator == "token"
     recipe = parse({**BASE, "method": "scaling_inter_rl", "objective": {"high": 1.28}, "horizon": {"every": 7}})
     assert (recipe.horizon.values, recipe.horizon.every) == ((10, 20, 30), 7)
     assert (recipe.objective.high, recipe.objective.low, recipe.objective.kl.coefficient) == (1.28, 0.8, 1e-3)

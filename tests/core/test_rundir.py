@@ -72,7 +72,7 @@ def test_what_is_newer_than_the_checkpoint_is_set_aside_not_deleted(run):
     run.metrics_file.open("a").write('{"update": 4, "pha')
     run.set_aside(2)
     assert [line["update"] for line in run.read_metrics()] == [0, 1]
-    aside = run.path / "set_aside"
+    aside = run.path / "set_aside" / "0"
     assert [json.loads(line)["update"] for line in (aside / "metrics.jsonl").read_text().splitlines()] == [2, 3]
     assert sorted(path.name for path in (aside / "trajectories").glob("*.jsonl")) == [
         "update-000002.jsonl",

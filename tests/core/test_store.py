@@ -39,7 +39,16 @@ def trajectories(draw, name):
     if contexts and len(contexts[0]):
         contexts += (Context(contexts[0].segments, parent=Branch(name, 0, 1)),)
     call = Call("act", "policy", Span(0, 1, 3), {"temperature": 0.5}, StopReason.TURN_TOKENS)
-    turns = (Turn("say “é”\n", " x\n", "x", info={"valid": True, "n": [1, None]}, calls=(call,), state_key="k"),)
+    turns = (
+        Turn(
+            "say “é” \u2028 \x85 \ud800\n",
+            " x\n",
+            "x",
+            info={"valid": True, "n": [1, None]},
+            calls=(call,),
+            state_key="k",
+        ),
+    )
     rewards = (Reward("environment", 1.0, 0), Reward("length", -0.25), Reward("judge", 0.5, Span(0, 1, 2)))
     return Trajectory(
         name,

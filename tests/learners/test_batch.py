@@ -1,5 +1,6 @@
 """What is trained on, what it counts for, and how it is split (laws 2, 4 and 6)."""
 
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
@@ -92,3 +93,12 @@ def test_ranks_share_the_work_evenly():
     items = policy(batch(groups=8), skip_silent=False).items
     loads = [sum(micro.computed for micro in share) for share in microbatches(items, 100_000, 2)]
     assert max(loads) < 1.6 * min(loads)
+
+
+def test_a_groups_weight_scales_its_terms_and_leaves_the_denominator():
+    groups = [
+        group([trajectory("taa", reward=1.0), trajectory("ta")]),
+        group([trajectory("taaa"), trajectory("ta")], 1),
+    ]
+    plain, doubled = policy(groups), policy([replace(groups[0], weight=2.0), groups[1]])
+    assert (doubled.weights / plain.weights).tolist() == [2.0] * 3 + [1.0] * 4

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from learners.episodes import VOCABULARY, gradients, micro
 
 from farhorizon.learners.forward import action_logps
-from farhorizon.models.packed import PackedTree, shared_tokens
+from farhorizon.models.packed import PackedTree
+from farhorizon.models.tokens import common_prefix
 
 MODEL, PLAIN = micro(), micro(attention="eager")
 
@@ -87,7 +88,7 @@ def test_members_of_a_group_share_their_prompt():
         tokens = np.concatenate([prompt, rng.integers(0, VOCABULARY, length)]).astype(np.int32)
         contexts.append((tokens, np.arange(20 + length) >= 20))
     assert len(PackedTree(contexts)) == 20 + 5 + 6 + 6 + 9
-    assert shared_tokens(contexts[0][0], contexts[1][0]) == 20
+    assert common_prefix(contexts[0][0], contexts[1][0]) == 20
     close(*(f(contexts, torch.ones(26))[1] for f in (packed, separate)))
 
 

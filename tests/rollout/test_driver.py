@@ -1,14 +1,18 @@
 import asyncio
+import contextlib
+import sys
 import time
 
+import numpy as np
 import pytest
-from toys import Counting, CountingWorld, Hanging, ToyTokenizer, failing, saying
+from toys import Counting, CountingWorld, Hanging, ScriptedEngine, ToyTokenizer, failing, saying
 
 from farhorizon.agents.append_only import AppendOnlyAgent
 from farhorizon.config.agent import AppendOnly
 from farhorizon.config.tables import Rollout
 from farhorizon.core.errors import UserError
 from farhorizon.core.record import Origin, Status, StopReason
+from farhorizon.core.store import read_update, write_update
 from farhorizon.engines.base import Sampling
 from farhorizon.envs.base import Start, StepResult
 from farhorizon.rollout.driver import Circumstances, Driver
@@ -220,3 +224,133 @@ def test_concurrency_bounds_the_episodes_in_flight():
     roll_out(CountingWorld(Counted), size=12, concurrency=3)
     assert Counted.most <= 3
     assert Counted.now == 0
+
+
+def test_openenv_1000_environment_is_closed_after_a_fault():
+    closed = []
+
+    class Closing(failing([1])):
+        def close(self):
+            closed.append(self)
+
+    roll_out(CountingWorld(Closing), size=1)
+    assert len(closed) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda env: (_ for _ in ()).throw(StopIteration),
+        lambda env: sys.exit(3),
+        lambda env: (_ for _ in ()).throw(TimeoutError("socket")),
+        lambda env: StepResult("x", float("nan")),
+        lambda env: StepResult(None),
+    ],
+    ids=["StopIteration", "sys.exit", "TimeoutError", "nan", "None"],
+)
+def test_whatever_an_environment_does_is_its_fault_and_ends_no_run(answer):
+    class Odd(Counting):
+        def step(self, action):
+            return answer(self)
+
+    group, _ = roll_out(CountingWorld(Odd), size=1, retries=0)
+    trajectory = group.trajectories[0]
+    assert (trajectory.status, trajectory.stop_reason) == (Status.INFRA_FAULT, StopReason.ENV_FAULT)
+    assert "step raised" in trajectory.faults[0]
+
+
+def test_state_key_that_raises_is_a_fault_too():
+    class Keyless(Counting):
+        def state_key(self):
+            raise OSError("gone")
+
+    assert "state_key raised OSError" in roll_out(CountingWorld(Keyless), size=1, retries=0)[0].short_reason
+
+
+def test_numpy_values_of_a_step_are_stored_as_plain_ones(tmp_path):
+    class Numpy(Counting):
+        def step(self, action):
+            result = super().step(action)
+            return StepResult(
+                result.observation,
+                np.float32(result.reward),
+                np.bool_(result.terminated),
+                success=np.bool_(result.success),
+            )
+
+    group, _ = roll_out(CountingWorld(Numpy))
+    write_update(tmp_path, 0, [group])
+    assert read_update(tmp_path / "update-000000.jsonl")[0].trajectories[0].success is True
+
+
+def test_coroutine_that_ignores_its_cancellation_is_given_up_all_the_same():
+    class Stubborn(Counting):
+        async def step(self, action):
+            for _ in range(20):
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.1)
+            return super().step(action)
+
+    group, _ = roll_out(CountingWorld(Stubborn), size=1, env_timeout=0.2, retries=0)
+    assert group.trajectories[0].stop_reason is StopReason.TIMEOUT
+
+
+def test_stopping_does_not_wait_for_a_slow_environment():
+    world, tokenizer = CountingWorld(Hanging), ToyTokenizer()
+    agent = AppendOnlyAgent(AppendOnly(), tokenizer=tokenizer, world=world)
+    driver = Driver(world=world, agent=agent, engine=saying(tokenizer, counts_right), limits=Rollout(), seed=0)
+
+    async def stopped():
+        work = asyncio.ensure_future(
+            driver.groups([Assignment(world.tasks("train")[2], 4)], Circumstances("rollout", 0, 9, Sampling()))
+        )
+        await asyncio.sleep(0.3)
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+
+    began = time.perf_counter()
+    asyncio.run(stopped())
+    assert time.perf_counter() - began < 3
+
+
+def test_one_broken_task_does_not_stop_the_run():
+    class Picky(Counting):
+        def reset(self, task, episode):
+            if task.id == "counting/1":
+                raise RuntimeError("this level is broken")
+            return super().reset(task, episode)
+
+    world, tokenizer = CountingWorld(Picky), ToyTokenizer()
+    agent = AppendOnlyAgent(AppendOnly(), tokenizer=tokenizer, world=world)
+    limits = Rollout(concurrency=2, retries=1, max_consecutive_faults=8)
+    driver = Driver(world=world, agent=agent, engine=saying(tokenizer, counts_right), limits=limits, seed=0)
+    assignments = [Assignment(task, 3) for task in world.tasks("train")]
+    groups = asyncio.run(driver.groups(assignments, Circumstances("rollout", 0, 9, Sampling())))
+    assert [len(group.scored) for group in groups] == [0, 3, 3, 3]
+
+
+def test_end_of_text_is_no_part_of_an_action_and_closes_no_line():
+    tokenizer = ToyTokenizer()
+    world = CountingWorld()
+    engine = ScriptedEngine(lambda r: [*tokenizer(f" {r.key.turn + 1}")["input_ids"], tokenizer.eos_token_id])
+    agent = AppendOnlyAgent(AppendOnly(), tokenizer=tokenizer, world=world)
+    driver = Driver(world=world, agent=agent, engine=engine, limits=Rollout(), seed=0)
+    given = Circumstances("rollout", 0, 9, Sampling())
+    (group,) = asyncio.run(driver.groups([Assignment(world.tasks("train")[1], 1)], given))
+    trajectory = group.trajectories[0]
+    assert [turn.parsed for turn in trajectory.turns] == ["1", "2"]
+    assert "> 1<eos>\nSaid 1.\n> 2<eos>" in tokenizer.decode(trajectory.contexts[0].token_ids)
+
+
+def test_context_holds_only_what_the_model_saw():
+    """An observation for which there is no room is not appended."""
+    trajectory = roll_out(context_tokens=100, goal=4)[0].trajectories[0]
+    assert trajectory.stop_reason is StopReason.CONTEXT_OVERFLOW
+    assert len(trajectory.contexts[0]) <= 100
+    assert trajectory.contexts[0].sampled[-1]
+
+
+def test_cut_action_is_not_counted_as_valid():
+    group, _ = roll_out(max_trajectory_tokens=2)
+    assert rollout_metrics([group])["actions/valid"] == 0.0

@@ -1,5 +1,6 @@
 """The default agent: one context that grows turn by turn."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from farhorizon.agents.base import Action, ContextBuilder, Fork, Generate, ParseError, Piece, Script
@@ -27,9 +28,10 @@ class AppendOnlyEpisode:
         self._contexts = [ContextBuilder()]
 
     async def act(self, observation: str, generate: Generate) -> Turn:
-        context = self._show(observation)
-        index = len(self._contexts) - 1
-        generation = await generate(context.token_ids(), index, 0, self._script.stop)
+        context, pieces = self._next(observation)
+        index = len(self._contexts) - (context is self._contexts[-1])
+        generation = await generate(context.token_ids(pieces), index, 0, self._script.stop)
+        self._show(context, pieces)
         span = context.sampled(generation, index)
         text = self._script.wrote(generation.token_ids)
         action = self._script.parse(text)
@@ -44,18 +46,22 @@ class AppendOnlyEpisode:
         )
 
     def replay(self, observation: str, action: str, origin: Origin) -> Turn:
-        self._show(observation).append([Piece(origin, self._script.replay(action))])
+        context, pieces = self._next(observation)
+        self._show(context, [*pieces, Piece(origin, self._script.replay(action))])
         return Turn(observation=observation, action=action, parsed=action)
 
     def contexts(self) -> tuple[Context, ...]:
         return tuple(builder.build() for builder in self._contexts)
 
-    def _show(self, observation: str) -> ContextBuilder:
+    def _next(self, observation: str) -> tuple[ContextBuilder, Sequence[Piece]]:
+        """The context an observation belongs to, perhaps a new one, and what it adds there; nothing is added yet."""
         shown = self._script.show(observation)
         if isinstance(shown, Fork):
-            if len(self._contexts[-1]):
-                self._contexts.append(ContextBuilder())
-                self.forks += 1
-            shown = shown.pieces
-        self._contexts[-1].append(shown)
-        return self._contexts[-1]
+            return ContextBuilder(), shown.pieces
+        return self._contexts[-1], shown
+
+    def _show(self, context: ContextBuilder, pieces: Sequence[Piece]) -> None:
+        if context is not self._contexts[-1]:
+            self._contexts.append(context)
+            self.forks += 1
+        context.append(pieces)

@@ -131,9 +131,9 @@ class ContextBuilder:
         self._add(Segment(Origin.SAMPLED, generation.token_ids, generation.logps, generation.version))
         return Span(context, start, self._length)
 
-    def token_ids(self) -> NDArray[np.int32]:
-        """The stream so far, `[tokens]`."""
-        return self.build().token_ids
+    def token_ids(self, more: Sequence[Piece] = ()) -> NDArray[np.int32]:
+        """The stream so far and what is to come, `[tokens]`."""
+        return np.concatenate([self.build().token_ids, *(np.asarray(piece.token_ids, np.int32) for piece in more)])
 
     def build(self) -> Context:
         """The context as it stands."""

@@ -42,8 +42,9 @@ class ChatRenderer:
             raise UserError('[agent.renderer] kind = "chat", but the model has no chat template; use "transcript"')
         self.tokenizer = tokenizer
         self.style = config.style
-        self.stop = end_ids(tokenizer)
         self.opening = _opening(config, world)
+        self.end = self._end_of_turn()
+        self.stop = end_ids(tokenizer) | {self.end}
         self.stable = self._is_stable()
 
     def script(self) -> "ChatScript":
@@ -61,6 +62,17 @@ class ChatRenderer:
         after = [*before, {"role": "assistant", "content": _STAND_IN}, {"role": "user", "content": observation}]
         head = self.render(before, prompt=True) + _STAND_IN
         return self.render(after, prompt=True)[len(head) :]
+
+    def _end_of_turn(self) -> int:
+        """The special token the template closes an answer with, often another than the one that ends a text."""
+        first = encode(self.tokenizer, self.tail(_STAND_IN))[:1]
+        special = {*getattr(self.tokenizer, "all_special_ids", ()), *end_ids(self.tokenizer)}
+        if not first or first[0] not in special:
+            raise UserError(
+                '[agent.renderer] kind = "chat": the model\'s template closes answers with no special token, '
+                'so nothing would end one; use "transcript"'
+            )
+        return first[0]
 
     def _is_stable(self) -> bool:
         messages = list(self.opening)
@@ -94,12 +106,13 @@ class ChatScript:
             return pieces if first else Fork(pieces)
         text = self._renderer.tail(observation)
         if self._end_sampled:
-            text = text.removeprefix(str(self._renderer.tokenizer.eos_token))
+            text = text.removeprefix(str(self._renderer.tokenizer.decode([self._renderer.end])))
         return self._marked(text, observation)
 
     def wrote(self, token_ids: NDArray[np.int32]) -> str:
-        self._end_sampled = bool(len(token_ids)) and int(token_ids[-1]) in self.stop
-        kept = token_ids[:-1] if self._end_sampled else token_ids
+        last = int(token_ids[-1]) if len(token_ids) else None
+        self._end_sampled = last == self._renderer.end
+        kept = token_ids[:-1] if last in self.stop else token_ids
         text = str(self._renderer.tokenizer.decode(kept))
         self._messages.append({"role": "assistant", "content": text})
         return text
@@ -108,14 +121,15 @@ class ChatScript:
         text = f"Action: {action}" if self._renderer.style == "react" else action
         self._messages.append({"role": "assistant", "content": text})
         self._end_sampled = True
-        return (*encode(self._renderer.tokenizer, text), self._renderer.tokenizer.eos_token_id)
+        return (*encode(self._renderer.tokenizer, text), self._renderer.end)
 
     def parse(self, text: str) -> Action | ParseError:
         return _parse_react(text) if self._renderer.style == "react" else _parse_action(text)
 
     def _marked(self, text: str, observation: str) -> tuple[Piece, ...]:
-        at = text.rfind(observation)
-        marks = [] if at < 0 else [(at, at + len(observation), Origin.OBSERVATION)]
+        shown = observation.strip()  # templates trim
+        at = text.rfind(shown) if shown else -1
+        marks = [] if at < 0 else [(at, at + len(shown), Origin.OBSERVATION)]
         return encode_marked(self._renderer.tokenizer, text, marks)
 
 

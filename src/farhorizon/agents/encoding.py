@@ -30,10 +30,9 @@ def encode_marked(tokenizer: Any, text: str, marks: list[tuple[int, int, Origin]
 
 
 @lru_cache(maxsize=8)
-def stop_ids_containing(tokenizer: Any, text: str) -> frozenset[int]:
-    """Every id whose text contains `text`, and the tokenizer's end-of-text ids: membership replaces decoding."""
-    ids = {token for token in range(len(tokenizer)) if text in tokenizer.decode([token])}
-    return frozenset(ids | end_ids(tokenizer))
+def ids_containing(tokenizer: Any, text: str) -> frozenset[int]:
+    """Every id whose text contains `text`: membership replaces decoding."""
+    return frozenset(token for token in range(len(tokenizer)) if text in tokenizer.decode([token]))
 
 
 def end_ids(tokenizer: Any) -> frozenset[int]:

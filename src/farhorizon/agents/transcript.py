@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farhorizon.agents.base import Action, ParseError, Piece
-from farhorizon.agents.encoding import encode, stop_ids_containing
+from farhorizon.agents.encoding import encode, end_ids, ids_containing
 from farhorizon.config import agent as config
 from farhorizon.core.errors import UserError
 from farhorizon.core.record import Origin
@@ -31,7 +31,8 @@ class TranscriptRenderer:
 
     def __init__(self, config: config.Transcript, *, tokenizer: Any, world: World) -> None:
         self.tokenizer = tokenizer
-        self.stop = stop_ids_containing(tokenizer, "\n")
+        self.end = end_ids(tokenizer)
+        self.stop = ids_containing(tokenizer, "\n") | self.end
         self.head = encode(tokenizer, _head(config, world))
         self.newline = encode(tokenizer, "\n")
         self.prompt = encode(tokenizer, _PROMPT)
@@ -59,8 +60,10 @@ class TranscriptScript:
         )
 
     def wrote(self, token_ids: NDArray[np.int32]) -> str:
-        self._line_open = not (len(token_ids) and int(token_ids[-1]) in self.stop)
-        return str(self._renderer.tokenizer.decode(token_ids))
+        ended = len(token_ids) > 0 and int(token_ids[-1]) in self._renderer.end
+        text = str(self._renderer.tokenizer.decode(token_ids[:-1] if ended else token_ids))
+        self._line_open = "\n" not in text
+        return text
 
     def replay(self, action: str) -> tuple[int, ...]:
         self._line_open = False

@@ -54,7 +54,7 @@ def list_command() -> None:
     for name, model in CATALOGUE.items():
         table.add_row(name, model.source, model.licence, f"{model.megabytes} MB", _state(name))
     console.print(table)
-    micro = sorted(path for path in (cache_dir() / "micro").glob("*") if path.is_dir())
+    micro = sorted(path for path in (cache_dir() / "micro").glob("[!.]*") if path.is_dir())
     if micro:
         _say("\nmicro models")
     for path in micro:

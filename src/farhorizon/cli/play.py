@@ -1,7 +1,8 @@
 """`farhorizon play`"""
 
+import asyncio
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -10,8 +11,8 @@ from farhorizon.config.registry import resolve
 from farhorizon.core.errors import UserError
 from farhorizon.core.record import Task
 from farhorizon.core.seeds import Key
-from farhorizon.envs.base import Episode, World
-from farhorizon.envs.players import OraclePlayer, RandomPlayer
+from farhorizon.envs.base import Environment, Episode, World
+from farhorizon.envs.players import OraclePlayer, Player, RandomPlayer, settled
 
 
 def play(
@@ -34,26 +35,20 @@ def play(
         return
     world = resolve("env", env).build()
     chosen = find_task(world, split, task)
-    player: Any = {
-        "person": lambda: _Person(),
-        "oracle": lambda: OraclePlayer(world, chosen),
-        "random": lambda: RandomPlayer(Key(seed, "play")),
-    }[as_]()
-    environment = world.make()
-    if as_ == "person":
-        print(f"{world.instructions()}\n")
-    observation = environment.reset(
-        chosen, Episode(seed=seed, group_seed=seed, update=0, horizon=turns, training=False)
-    )
-    try:
-        _play(environment, player, str(observation), turns)
-    finally:
-        environment.close()
+    asyncio.run(_play(world, chosen, _player(as_, world, chosen, seed), turns, seed))
+
+
+def _player(name: str, world: World, task: Task, seed: int) -> Player:
+    if name == "oracle":
+        return OraclePlayer(world, task)
+    return RandomPlayer(Key(seed, "play")) if name == "random" else _Person()
 
 
 def find_task(world: World, split: str, task_id: str | None) -> Task:
     """The task of that id in the split, or its first."""
     tasks = world.tasks(split)
+    if not tasks:
+        raise UserError(f'"{world.name}" has no tasks in split {split}')
     if task_id is None:
         return tasks[0]
     for task in tasks:
@@ -62,27 +57,34 @@ def find_task(world: World, split: str, task_id: str | None) -> Task:
     raise UserError(f'"{world.name}" has no task "{task_id}" in split {split}; the first is "{tasks[0].id}"')
 
 
-def _play(environment: Any, player: Any, observation: str, turns: int) -> None:
-    print(observation)
-    for _ in range(turns):
-        action = player.act(observation, environment)
-        if not isinstance(player, _Person):
-            print(f"> {action}")
-        result = environment.step(action)
-        observation = result.observation
+async def _play(world: World, task: Task, player: Player, turns: int, seed: int) -> None:
+    person = isinstance(player, _Person)
+    if person:
+        print(f"{world.instructions()}\n")
+    environment = world.make()
+    try:
+        episode = Episode(seed=seed, group_seed=seed, update=0, horizon=turns, training=False)
+        observation = await settled(environment.reset(task, episode))
         print(observation)
-        if result.terminated or result.truncated:
-            break
-    else:
+        for _ in range(turns):
+            action = player.act(observation, environment)
+            if not person:
+                print(f"> {action}")
+            result = await settled(environment.step(action))
+            observation = result.observation
+            print(observation)
+            if result.terminated or result.truncated:
+                print("(solved)" if result.success else "(not solved)")
+                return
         print(f"(no turns left after {turns})")
-        return
-    print("(solved)" if result.success else "(not solved)")
+    finally:
+        await settled(environment.close())
 
 
 class _Person:
     """Asks whoever sits at the terminal."""
 
-    def act(self, observation: str, environment: Any) -> str:
+    def act(self, observation: str, environment: Environment) -> str:
         try:
             return input("> ")
         except EOFError:

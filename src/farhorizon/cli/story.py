@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from farhorizon.cli.progress import described
+from farhorizon.config.recipe import read
 from farhorizon.core.record import Trajectory
 from farhorizon.core.rundir import RunDirectory
 from farhorizon.core.store import read_update, stored_updates, update_path
@@ -26,7 +27,9 @@ def tell(run: RunDirectory) -> None:
     console.print(f"\nThe run is in {run.path}; its checkpoints in {run.checkpoints}", highlight=False)
     if best.exists():
         console.print(f"Look at an episode:   farhorizon show {run.path}", highlight=False)
-        console.print(f"Let the model play:   farhorizon play textcraft --as {run.path}", highlight=False)
+        console.print(
+            f"Let the model play:   farhorizon play {read(run.recipe).env.kind} --as {run.path}", highlight=False
+        )
 
 
 def _table(run: RunDirectory, first: int, last: int) -> Table:

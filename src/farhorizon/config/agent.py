@@ -45,4 +45,4 @@ class AppendOnly(Component):
     def _renderer(cls, value: Any) -> Any:
         from farhorizon.config.registry import resolve
 
-        return resolve("renderer", value)
+        return resolve("renderer", value, where="agent.renderer")

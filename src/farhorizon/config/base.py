@@ -27,10 +27,13 @@ class Component(Table):
     """Name within the slot."""
     builds: ClassVar[str]
     """`module:callable`, called as `callable(config, **resources)`."""
-    needs: ClassVar[frozenset[str]] = frozenset()
-    """Per-token inputs the component reads beyond `logp` and advantages: `logp_ref`, `values`."""
     max_steps_per_update: ClassVar[int | None] = None
     """Most optimizer steps an update may have with this component; None for any."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """Per-token inputs the component reads beyond log-probabilities and advantages: `logp_ref`, `values`."""
+        return frozenset()
 
     def build(self, **resources: Any) -> Any:
         """Import the component and build it from this configuration."""

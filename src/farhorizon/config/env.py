@@ -13,7 +13,7 @@ class TextCraft(Component):
     kind: Literal["textcraft"] = "textcraft"
     builds: ClassVar[str] = "farhorizon.envs.textcraft:TextCraft"
 
-    depths: tuple[Annotated[int, Field(ge=1, le=4)], ...] = (1, 2, 3, 4)
+    depths: Annotated[tuple[Annotated[int, Field(ge=1, le=4)], ...], Field(min_length=1)] = (1, 2, 3, 4)
     """Depths of the goals' crafting trees."""
     distractors: tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] = (0, 10)
     """Least and most recipes shown that the goal does not need; the number is drawn by task id."""

@@ -1,10 +1,12 @@
 """Learners: from groups to new weights."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from farhorizon.config.base import Component, DType
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
 
 
 class AdamW(Component):
@@ -16,7 +18,7 @@ class AdamW(Component):
     learning_rate: float = Field(default=1e-6, gt=0)
     warmup_updates: int = Field(default=0, ge=0)
     """Updates over which the learning rate rises linearly: update u has (u + 1) / (warmup_updates + 1) of it."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
     eps: float = Field(default=1e-8, gt=0)
     weight_decay: float = Field(default=0.0, ge=0)
     max_grad_norm: float = Field(default=1.0, gt=0)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from farhorizon.config.base import Component, Table
 
@@ -42,13 +42,12 @@ class ClippedRatio(Component):
     denominator: Literal["token", "sequence", "constant"] = "token"
     """What the sum over tokens is divided by: all action tokens of the step; each trajectory's own, then the number of
     trajectories; or trajectories times `constant`."""
-    constant: int | None = Field(default=None, ge=1)
+    constant: int = Field(default=1024, ge=1)
     """Tokens per trajectory that `denominator = "constant"` divides by (Dr. GRPO: the generation limit)."""
     kl: KL = KL()
     mismatch: Mismatch = Mismatch()
 
-    @model_validator(mode="after")
-    def _constant(self) -> "ClippedRatio":
-        if (self.denominator == "constant") != (self.constant is not None):
-            raise ValueError('denominator = "constant" and constant = N go together')
-        return self
+    @property
+    def needs(self) -> frozenset[str]:
+        """A frozen reference, when there is a penalty on leaving it."""
+        return frozenset({"logp_ref"} if self.kl.coefficient > 0 else ())

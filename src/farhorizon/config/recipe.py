@@ -85,9 +85,11 @@ def read(path: Path, overrides: list[str] | None = None) -> Recipe:
         UserError: one line naming the file, the table, the key and the nearest known one.
     """
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise UserError(f"recipe {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"recipe {path}: not UTF-8 text, as TOML has to be") from None
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -1,5 +1,6 @@
 """Kinds of each slot, from the entry points of what is installed, and how a bad table is explained."""
 
+import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
@@ -20,14 +21,16 @@ def kinds(slot: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=f"farhorizon.{slot}"), key=lambda p: p.name)}
 
 
-def load_kind(slot: str, kind: str) -> Any:
+def load_kind(slot: str, kind: str, where: str | None = None) -> Any:
     """What a kind's entry point names: a configuration class, or a method's recipe.
 
     Raises:
         UserError: no such kind; names the nearest one.
     """
+    if not isinstance(kind, str):
+        raise UserError(f"[{where or slot}] kind = {kind!r} is no name; there are: {', '.join(kinds(slot))}")
     if kind not in kinds(slot):
-        raise UserError(f'[{slot}] has no kind "{kind}"{suggestion(kind, kinds(slot))}')
+        raise UserError(f'[{where or slot}] has no kind "{kind}"{suggestion(kind, kinds(slot))}')
     return kinds(slot)[kind].load()
 
 
@@ -47,7 +50,7 @@ def resolve(slot: str, value: Any, default: str | None = None, where: str | None
     kind = value.get("kind", default)
     if kind is None:
         raise UserError(f'[{where}] needs the key "kind"; there are: {", ".join(kinds(slot))}')
-    return validate(load_kind(slot, kind), {**value, "kind": kind}, where)
+    return validate(load_kind(slot, kind, where), {**value, "kind": kind}, where)
 
 
 def validate(model: type[Model], value: Any, where: str) -> Model:
@@ -57,8 +60,11 @@ def validate(model: type[Model], value: Any, where: str) -> Model:
         UserError: one line about the first thing wrong.
     """
     try:
-        return model.model_validate(value)
-    except ValidationError as error:
+        # As JSON, and strictly: a list may stand for a tuple and 1 for 1.0, but true is no number and "8" neither.
+        return model.model_validate_json(json.dumps(value, allow_nan=False), strict=True)
+    except (TypeError, ValueError) as error:
+        if not isinstance(error, ValidationError):
+            raise UserError(f"[{where}] holds a value that is neither text, number, list nor table: {error}") from None
         raise UserError(_explain(model, error, where)) from None
 
 

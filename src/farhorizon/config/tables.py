@@ -42,7 +42,7 @@ class Rollout(Table):
     def _engine(cls, value: Any) -> Any:
         from farhorizon.config.registry import resolve
 
-        return resolve("engine", value)
+        return resolve("engine", value, where="rollout.engine")
 
 
 class Eval(Table):

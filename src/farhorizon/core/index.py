@@ -40,7 +40,11 @@ class Index:
         Raises:
             sqlite3.Error: the condition is no SQL.
         """
-        self._catch_up()
+        try:
+            self._catch_up()
+        except sqlite3.DatabaseError:  # damaged: the files are the truth
+            self._path.unlink()
+            self._catch_up()
         with closing(sqlite3.connect(self._path)) as database:
             database.row_factory = sqlite3.Row
             found = database.execute(f"SELECT * FROM trajectories WHERE {where} ORDER BY of_update, rowid", arguments)

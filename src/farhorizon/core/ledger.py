@@ -12,7 +12,7 @@ class Ledger:
     """Totals since the start of the run; evaluation is not counted."""
 
     env_steps: int = 0
-    """Actions taken in environments, replayed ones included."""
+    """Actions taken in environments, replayed ones included; attempts that a fault ended are not counted."""
     episodes: int = 0
     """Episodes played."""
     sampled_tokens: int = 0
@@ -21,9 +21,9 @@ class Ledger:
     """Tokens of all contexts, prompts included."""
 
     def add(self, groups: Iterable[Group]) -> None:
-        """Count an update's trajectories, set-aside ones included."""
+        """Count an update's trajectories."""
         for trajectory in (t for group in groups for t in group.trajectories):
-            self.env_steps += len(trajectory.turns)
+            self.env_steps += sum(turn.parsed is not None for turn in trajectory.turns)
             self.episodes += 1
             self.sampled_tokens += trajectory.sampled_tokens
             self.context_tokens += sum(len(context) for context in trajectory.contexts)

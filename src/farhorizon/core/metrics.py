@@ -47,7 +47,7 @@ _LOOP = {
     "groups/short": "groups with fewer usable members than asked for",
     "tasks/seen": "training tasks met so far",
     "tasks/solved_once": "training tasks solved from their true start at least once",
-    "total/env_steps": "actions taken in training environments since the start, replayed ones included",
+    "total/env_steps": "actions taken in training environments since the start, replays included, broken attempts not",
     "total/episodes": "training episodes since the start",
     "total/sampled_tokens": "tokens sampled in training since the start",
     "total/context_tokens": "tokens of all training contexts since the start, prompts included",

@@ -14,6 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+ContextKey = tuple[int, int, int]
+"""A context of an update: positions of its group, of the trajectory in the group, of the context in that."""
+
 Json = Any
 """A JSON value: None, bool, int, float (finite), str, or lists and string-keyed dicts of them."""
 
@@ -462,7 +465,7 @@ class Group:
     short_reason: str | None = None
     """Why fewer members than asked for can be used."""
     weight: float = 1.0
-    """Weight given by the task source."""
+    """Factor of its terms in the loss, given by the task source."""
     comparisons: tuple[Comparison, ...] = ()
     """Pairwise judgements."""
 

@@ -9,17 +9,16 @@ RUN/checkpoints/       Hugging Face directories with `state/` and a completion m
 RUN/set_aside/         what a resumed run found newer than its checkpoint
 """
 
-import errno
-import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from farhorizon.core.errors import UserError
-from farhorizon.core.store import stored_updates, update_path
+from farhorizon.core.files import replace_text, sha256, sync
+from farhorizon.core.store import numbered, stored_updates, update_path
 
 MARKER = "COMPLETE.json"
 
@@ -52,6 +51,8 @@ class RunDirectory:
             UserError: the directory already holds a run.
         """
         run = cls(path)
+        if path.exists() and not path.is_dir():
+            raise UserError(f"{path} is a file, not a directory for a run")
         if run.recipe.exists():
             raise UserError(f"{path} already holds a run; resume it with --resume {path}, or name another directory")
         path.mkdir(parents=True, exist_ok=True)
@@ -89,24 +90,33 @@ class RunDirectory:
         return lines
 
     def set_aside(self, finished: int) -> None:
-        """Move what is newer than the first `finished` updates out of the way: metrics lines, stored updates."""
+        """Move what is newer than the first `finished` updates out of the way, and what a crash left half-written.
+
+        Metrics lines, stored updates and damaged checkpoints go to a folder of their own under `set_aside/`.
+        """
+        aside = self.path / "set_aside" / str(len(list(self.path.glob("set_aside/*"))))
         lines = self.read_metrics()
         newer = [line for line in lines if line["update"] >= finished]
         if newer:
-            aside = self.path / "set_aside"
-            aside.mkdir(exist_ok=True)
-            with (aside / "metrics.jsonl").open("a") as lines_aside:
-                lines_aside.writelines(json.dumps(line) + "\n" for line in newer)
+            aside.mkdir(parents=True, exist_ok=True)
+            (aside / "metrics.jsonl").write_text(_lines(newer))
         if self.metrics_file.exists():
-            kept = [line for line in lines if line["update"] < finished]
-            replace_text(self.metrics_file, "".join(json.dumps(line) + "\n" for line in kept))
+            replace_text(self.metrics_file, _lines(line for line in lines if line["update"] < finished))
         for directory in (self.trajectories, self.evaluations):
             for update in (u for u in stored_updates(directory) if u >= finished):
-                aside = self.path / "set_aside" / directory.name
-                aside.mkdir(parents=True, exist_ok=True)
                 stem = update_path(directory, update).stem
-                for file in directory.glob(f"{stem}.*"):
-                    os.replace(file, aside / file.name)
+                self._move(directory.glob(f"{stem}.*"), aside / directory.name)
+            for leftover in directory.glob(".update-*"):
+                leftover.unlink()
+        for leftover in self.checkpoints.glob(".update-*"):
+            shutil.rmtree(leftover)
+        newer_checkpoints = [self.checkpoint(n) for n in self.stored_checkpoints() if n > finished]
+        self._move(newer_checkpoints, aside / "checkpoints")
+
+    def _move(self, paths: Iterable[Path], folder: Path) -> None:
+        for path in paths:
+            folder.mkdir(parents=True, exist_ok=True)
+            os.replace(path, folder / path.name)
 
     def save_checkpoint(self, finished: int, write: Callable[[Path], None]) -> Path:
         """Write a checkpoint aside, mark it complete, rename it into place.
@@ -124,14 +134,14 @@ class RunDirectory:
             write(aside)
             marker = {
                 "finished": finished,
-                "files": {str(f.relative_to(aside)): _digest(f) for f in _files(aside)},
+                "files": {str(f.relative_to(aside)): sha256(f) for f in _files(aside)},
             }
             (aside / MARKER).write_text(json.dumps(marker, indent=1))
             for file in _files(aside):
-                _sync(file)
+                sync(file)
             shutil.rmtree(final, ignore_errors=True)
             os.replace(aside, final)
-            _sync(self.checkpoints)
+            sync(self.checkpoints)
         except BaseException:
             shutil.rmtree(aside, ignore_errors=True)
             raise
@@ -143,7 +153,7 @@ class RunDirectory:
 
     def stored_checkpoints(self) -> list[int]:
         """Finished updates of the checkpoints in place, oldest first, whole or not."""
-        return sorted(int(path.name.removeprefix("update-")) for path in self.checkpoints.glob("update-*"))
+        return numbered(self.checkpoints)
 
     def last_checkpoint(self, warn: Callable[[str], None]) -> Path | None:
         """The newest whole checkpoint; torn ones are named in a warning and skipped."""
@@ -163,47 +173,24 @@ class RunDirectory:
                 shutil.rmtree(self.checkpoint(finished))
 
 
-def disk_is_full(error: BaseException) -> bool:
-    """Whether a write failed for want of space; libraries wrap the system's error in their own."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return "os error 28" in str(error) or "No space left on device" in str(error)
-
-
 def checkpoint_problem(path: Path) -> str | None:
     """What is wrong with a checkpoint, or None when every file has the recorded size and digest."""
     try:
-        marker = json.loads((path / MARKER).read_text())
-    except (OSError, json.JSONDecodeError):
+        recorded_files = json.loads((path / MARKER).read_text())["files"].items()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "it has no completion marker"
-    for name, recorded in marker["files"].items():
+    for name, recorded in recorded_files:
         file = path / name
         if not file.exists():
             return f"{name} is missing"
-        if _digest(file) != recorded:
+        if sha256(file) != recorded:
             return f"{name} is damaged"
     return None
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write aside, then rename."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(text)
-    os.replace(aside, path)
 
 
 def _files(directory: Path) -> list[Path]:
     return sorted(path for path in directory.rglob("*") if path.is_file())
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _lines(lines: Iterable[dict[str, Any]]) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)

@@ -6,8 +6,7 @@ same tokens). The `.jsonl` is renamed into place last: a file that is there is w
 """
 
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,8 @@ from farhorizon.core.encoding import (
     trajectory_from_json,
     trajectory_to_json,
 )
-from farhorizon.core.record import Context, Group, Origin, Segment, Trajectory
-
-ContextKey = tuple[int, int, int]
-"""Indices of group, trajectory and context within an update."""
+from farhorizon.core.files import replace, replace_text
+from farhorizon.core.record import Context, ContextKey, Group, Origin, Segment, Trajectory
 
 
 def update_path(directory: Path, update: int) -> Path:
@@ -65,7 +62,7 @@ def write_update(
         "logp_behaviour": _joined([context.logp_behaviour for context in contexts], np.float32),
         "policy_version": _joined([context.policy_version for context in contexts], np.int32),
     }
-    _replace(path.with_suffix(".safetensors"), lambda target: save_file(tokens, target))
+    replace(path.with_suffix(".safetensors"), lambda target: save_file(tokens, target))
     names = sorted({name for each in learned for name in each})
     if names:
         added = {
@@ -75,15 +72,15 @@ def write_update(
             )
             for name in names
         }
-        _replace(path.with_suffix(".learner.safetensors"), lambda target: save_file(added, target))
-    text = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
-    _replace(path, lambda target: target.write_text(text))
+        replace(path.with_suffix(".learner.safetensors"), lambda target: save_file(added, target))
+    # ASCII: separators such as U+2028 would otherwise end a line for some readers.
+    replace_text(path, "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines))
     return path
 
 
 def read_update(path: Path) -> list[Group]:
     """The groups of a stored update, learner's arrays included."""
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     tokens = load_file(path.with_suffix(".safetensors"))
     learner = path.with_suffix(".learner.safetensors")
     added = load_file(learner) if learner.exists() else {}
@@ -97,7 +94,13 @@ def read_update(path: Path) -> list[Group]:
 
 def stored_updates(directory: Path) -> list[int]:
     """Numbers of the stored updates, in order."""
-    return sorted(int(path.stem.removeprefix("update-")) for path in directory.glob("update-*.jsonl"))
+    return numbered(directory, ".jsonl")
+
+
+def numbered(directory: Path, ending: str = "") -> list[int]:
+    """N of every `update-N` with that ending in a folder, in order; other files are none of ours."""
+    names = (path.name.removeprefix("update-").removesuffix(ending) for path in directory.glob(f"update-*{ending}"))
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def _place(context: Context, offset: int) -> dict[str, Any]:
@@ -129,13 +132,3 @@ def _joined(arrays: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 def _padded(arrays: Mapping[str, NDArray[Any]], name: str, context: Context) -> NDArray[Any]:
     return arrays[name] if name in arrays else np.full(len(context), np.nan, np.float32)
-
-
-def _replace(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write aside, then rename, so that no reader and no crash ever sees half a file."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(aside)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)

@@ -7,10 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from farhorizon.core.record import Group, Trajectory
-
-ContextKey = tuple[int, int, int]
-"""(group, trajectory, context): positions in the update's groups, the group's trajectories, its contexts."""
+from farhorizon.core.record import ContextKey, Group, Trajectory
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from farhorizon.config import credit as configs
-from farhorizon.core.record import Group
-from farhorizon.credit.base import ContextKey, Credit, on_action_tokens
+from farhorizon.core.record import ContextKey, Group
+from farhorizon.credit.base import Credit, on_action_tokens
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,9 @@ from farhorizon.core.seeds import uniforms
 from farhorizon.engines.base import Generation, Request
 from farhorizon.engines.sampling import draw
 from farhorizon.models.attention import IMPLEMENTATION
-from farhorizon.models.cache import Decode, Piece, Prefill, Rows, Sessions, common_prefix, packed
+from farhorizon.models.cache import Decode, Piece, Prefill, Rows, Sessions, packed
 from farhorizon.models.dtypes import compute_dtype
+from farhorizon.models.tokens import common_prefix
 
 GATHER_SECONDS = 0.001
 """How long an idle engine waits for requests made at the same time."""

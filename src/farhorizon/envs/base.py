@@ -62,6 +62,13 @@ class StepResult:
     executed where it differs from what was written."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.observation, str):
+            raise TypeError(f"the observation of a step is a {type(self.observation).__name__}, not a str")
+        object.__setattr__(self, "reward", float(self.reward))
+        check_json(self.reward, "the reward of a step")
+        for name in ("terminated", "truncated", "success"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else bool(value))
         check_json(self.info, "info of a step")
 
 

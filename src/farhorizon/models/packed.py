@@ -16,18 +16,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from farhorizon.models.tokens import common_prefix
+
 SIMILAR = 0.75
 """Siblings are attended in one call while the shortest has at least this share of the longest one's tokens."""
 
 Packable = tuple[NDArray[np.int32], NDArray[np.bool_]]
 """Token ids `[tokens]` and which of them are trainable `[tokens]`."""
-
-
-def shared_tokens(a: NDArray[np.int32], b: NDArray[np.int32]) -> int:
-    """Tokens that two contexts of one tree share: those they both begin with."""
-    limit = min(len(a), len(b))
-    different = a[:limit] != b[:limit]
-    return int(different.argmax()) if different.any() else limit
 
 
 @dataclass(frozen=True)
@@ -161,7 +156,7 @@ def _radix(contexts: Sequence[Packable]) -> tuple[list[_Node], list[int]]:
             if len(branch) == 1:
                 leaves[first] = add(parent, position, len(contexts[first][0]), first)
             else:
-                stop = min(shared_tokens(contexts[first][0], contexts[other][0]) for other in branch[1:])
+                stop = min(common_prefix(contexts[first][0], contexts[other][0]) for other in branch[1:])
                 pending.append((add(parent, position, stop, first), stop, branch))
     return nodes, leaves
 

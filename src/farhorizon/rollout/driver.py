@@ -144,6 +144,7 @@ class Driver:
                 limits=self._limits,
                 sampling=given.sampling,
                 key=key.at(retry=retry),
+                on_step=self._count_step,
             )
             try:
                 done = await player.play(assignment.task, episode)
@@ -154,7 +155,6 @@ class Driver:
                 continue
             finally:
                 await instance.close()
-            self._faults_in_a_row = 0
             return replace(
                 blank,
                 contexts=done.contexts,
@@ -168,6 +168,9 @@ class Driver:
                 forks=done.forks,
             )
         return replace(blank, retries=self._limits.retries, faults=tuple(faults))
+
+    def _count_step(self) -> None:
+        self._faults_in_a_row = 0
 
     def _count_fault(self, fault: EnvironmentFault) -> None:
         self._faults_in_a_row += 1

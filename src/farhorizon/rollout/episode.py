@@ -1,6 +1,7 @@
 """One episode: an agent, an environment, and the limits in force."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from farhorizon.agents.base import Agent
 from farhorizon.config.tables import Rollout
+from farhorizon.core.errors import UserError
 from farhorizon.core.record import Call, Context, Origin, Reward, Status, StopReason, Task, Turn
 from farhorizon.core.seeds import Key
 from farhorizon.engines.base import Engine, Generation, Limits, Request, Sampling
@@ -44,13 +46,22 @@ class EpisodePlayer:
 
     Args:
         key: names the episode's noise; turn and call are filled in.
+        on_step: called whenever the environment has taken an action.
     """
 
     def __init__(
-        self, *, agent: Agent, instance: Instance, engine: Engine, limits: Rollout, sampling: Sampling, key: Key
+        self,
+        *,
+        agent: Agent,
+        instance: Instance,
+        engine: Engine,
+        limits: Rollout,
+        sampling: Sampling,
+        key: Key,
+        on_step: Callable[[], None],
     ) -> None:
         self._agent, self._instance, self._engine = agent, instance, engine
-        self._limits, self._sampling, self._key = limits, sampling, key
+        self._limits, self._sampling, self._key, self._on_step = limits, sampling, key, on_step
         self._session = "/".join(map(str, (key.stream, key.update, key.group, key.member, key.retry)))
         self._sampled = 0
         self._turns: list[Turn] = []
@@ -83,8 +94,11 @@ class EpisodePlayer:
         for action in episode.start.actions:
             turn = replace(self._agent.replay(observation, action, Origin.PREFIX), state_key=state_key)
             result, state_key = await self._instance.step(action)
-            if result.terminated or result.truncated:
-                raise ValueError(f"start of task {task.id}: the episode ends while {action!r} is replayed")
+            self._on_step()
+            if result.terminated or result.truncated or result.info.get("valid") is False:
+                raise UserError(
+                    f"the start of task {task.id} cannot be reached: {action!r} is answered {result.observation!r}"
+                )
             observation = result.observation
             self._turns.append(replace(turn, info=result.info))
         for _ in range(episode.horizon):
@@ -95,7 +109,8 @@ class EpisodePlayer:
             turn = self._with_sampling(turn)
             cut = turn.calls[-1].stop_reason
             if cut in _CUT:
-                self._turns.append(replace(turn, parsed=None, parse_error="The token limit cut the action off."))
+                error = "The token limit cut the action off."
+                self._turns.append(replace(turn, parsed=None, parse_error=error, info={"valid": False}))
                 return Status.TRUNCATED, cut
             if turn.parsed is None:
                 assert turn.parse_error is not None
@@ -104,6 +119,7 @@ class EpisodePlayer:
                 continue
             began = time.perf_counter()
             result, state_key = await self._instance.step(turn.parsed)
+            self._on_step()
             timings = {**turn.timings, "env": time.perf_counter() - began}
             self._turns.append(
                 replace(

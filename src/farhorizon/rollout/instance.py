@@ -5,6 +5,7 @@ import inspect
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from farhorizon.core.record import StopReason, Task
@@ -21,9 +22,10 @@ class EnvironmentFault(Exception):
 
 
 class Instance:
-    """Runs an environment's plain methods in a daemon thread of its own and awaits its `async` ones.
+    """Runs an environment's plain methods in a daemon thread of its own and awaits what they return if need be.
 
-    After a fault the thread, perhaps stuck, is abandoned: it belongs to this instance alone.
+    An instance that missed its deadline, or was abandoned in the middle of a call, is stuck: its thread may never
+    come back, so nothing waits for it any more.
     """
 
     def __init__(self, make: Callable[[], Environment], timeout: float) -> None:
@@ -31,40 +33,54 @@ class Instance:
         self._env: Environment | None = None
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._broken = False
+        self._stuck = False
 
     async def reset(self, task: Task, episode: Episode) -> tuple[str, str | None]:
         """Make the environment and begin; returns the opening observation and the state's key."""
-        self._env = await self._in_thread("make", self._make)
-        observation = await self._call("reset", task, episode)
+        self._env = await self._call("make", self._make)
+        observation = await self._call("reset", self._env.reset, task, episode)
         if not isinstance(observation, str):
             raise EnvironmentFault(StopReason.ENV_FAULT, f"reset returned a {type(observation).__name__}, not a str")
-        return observation, self._env.state_key()
+        return observation, await self._state_key()
 
     async def step(self, action: str) -> tuple[StepResult, str | None]:
         """Act; returns the result and the key of the state that follows."""
-        result = await self._call("step", action)
+        assert self._env is not None
+        result = await self._call("step", self._env.step, action)
         if not isinstance(result, StepResult):
             raise EnvironmentFault(StopReason.ENV_FAULT, f"step returned a {type(result).__name__}, not a StepResult")
-        assert self._env is not None
-        return result, self._env.state_key()
+        return result, await self._state_key()
 
     async def close(self) -> None:
-        """Close the environment within the deadline; faults while closing are not the episode's."""
-        if self._env is not None and not self._broken:
-            try:
-                await self._call("close")
-            except EnvironmentFault:
-                pass
+        """Close the environment, also after a fault; faults while closing are not the episode's.
+
+        A stuck instance is closed by its own thread if that ever comes back.
+        """
+        if self._env is not None:
+            close = self._env.close
+            if self._stuck:
+                self._calls.put(lambda: _ignoring(close))
+            else:
+                with suppress(EnvironmentFault):
+                    await self._call("close", close)
         self._calls.put(None)
 
-    async def _call(self, name: str, *arguments: Any) -> Any:
-        method = getattr(self._env, name)
-        if not inspect.iscoroutinefunction(method):
-            return await self._in_thread(name, lambda: method(*arguments))
-        return await self._guarded(name, method(*arguments))
+    async def _state_key(self) -> str | None:
+        assert self._env is not None
+        key = await self._call("state_key", self._env.state_key)
+        if key is not None and not isinstance(key, str):
+            raise EnvironmentFault(StopReason.ENV_FAULT, f"state_key returned a {type(key).__name__}, not a str")
+        return key
 
-    async def _in_thread(self, name: str, function: Callable[[], Any]) -> Any:
+    async def _call(self, name: str, method: Callable[..., Any], *arguments: Any) -> Any:
+        if inspect.iscoroutinefunction(method):
+            return await self._answered(name, asyncio.ensure_future(method(*arguments)))
+        value = await self._answered(name, self._in_thread(lambda: method(*arguments)))
+        if inspect.isawaitable(value):
+            return await self._answered(name, asyncio.ensure_future(value))
+        return value
+
+    def _in_thread(self, function: Callable[[], Any]) -> "asyncio.Future[Any]":
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="farhorizon-env", daemon=True)
             self._thread.start()
@@ -72,39 +88,53 @@ class Instance:
         future: asyncio.Future[Any] = loop.create_future()
 
         def run() -> None:
+            value, error = None, None
             try:
-                value, error = function(), None
-            except BaseException as raised:
-                value, error = None, raised
-            try:
+                value = function()
+            except Exception as raised:
+                error = raised
+            except BaseException as raised:  # sys.exit() in an environment ends the environment, not the run
+                error = RuntimeError(f"{type(raised).__name__}: {raised}")
+            # The loop may have closed while the environment was still at work: nobody waits for this then.
+            with suppress(RuntimeError):
                 loop.call_soon_threadsafe(_settle, future, value, error)
-            except RuntimeError:
-                pass  # The loop closed while the environment was still at work: nobody waits for this any more.
 
         self._calls.put(run)
-        return await self._guarded(name, future)
+        return future
 
-    async def _guarded(self, name: str, awaitable: Any) -> Any:
+    async def _answered(self, name: str, future: "asyncio.Future[Any]") -> Any:
         try:
-            return await asyncio.wait_for(awaitable, self._timeout)
-        except TimeoutError:
-            self._broken = True
-            message = f"{name} did not answer within {self._timeout:g} s"
-            raise EnvironmentFault(StopReason.TIMEOUT, message) from None
-        except Exception as error:
-            self._broken = name != "close"
-            message = f"{name} raised {type(error).__name__}: {error}"
-            raise EnvironmentFault(StopReason.ENV_FAULT, message) from error
+            done, _ = await asyncio.wait({future}, timeout=self._timeout)
+        except asyncio.CancelledError:
+            self._stuck = True
+            future.cancel()
+            raise
+        if not done:
+            self._stuck = True
+            future.cancel()
+            raise EnvironmentFault(StopReason.TIMEOUT, f"{name} did not answer within {self._timeout:g} s")
+        try:
+            return future.result()
+        except (Exception, asyncio.CancelledError) as error:
+            raise EnvironmentFault(StopReason.ENV_FAULT, f"{name} raised {type(error).__name__}: {error}") from error
 
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
             call()
 
 
-def _settle(future: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
-    if future.cancelled():
+def _settle(future: "asyncio.Future[Any]", value: Any, error: Exception | None) -> None:
+    if future.done():
         return
     if error is None:
         future.set_result(value)
     else:
-        future.set_exception(error)
+        # A future refuses StopIteration, which would end whoever awaits it.
+        future.set_exception(RuntimeError("StopIteration") if isinstance(error, StopIteration) else error)
+
+
+def _ignoring(close: Callable[[], Any]) -> None:
+    with suppress(Exception):
+        closing = close()
+        if inspect.iscoroutine(closing):
+            closing.close()

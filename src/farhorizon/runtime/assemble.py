@@ -56,13 +56,12 @@ def assemble(recipe: Recipe, source: str | Path, report: Reporter, check_stop: C
     torch.set_num_threads(recipe.runtime.threads or os.cpu_count() or 1)
     world = recipe.env.build()
     tokenizer = load_tokenizer(source)
-    objective = recipe.objective.build()
     learner = recipe.learner.build(
         model=load_model(source, torch.float32),
-        objective=objective,
+        objective=recipe.objective.build(),
         credit=recipe.credit.build(),
         temperature=recipe.sampling.temperature,
-        reference=_reference(recipe, report) if "logp_ref" in objective.needs else None,
+        reference=_reference(recipe, report) if "logp_ref" in recipe.objective.needs else None,
         check_stop=check_stop,
     )
     driver, engine = play_with(recipe, world, tokenizer, source)

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from farhorizon.core.rundir import RunDirectory, replace_text
+from farhorizon.core.files import replace_text
+from farhorizon.core.rundir import RunDirectory
+from farhorizon.core.stateful import Stateful
 from farhorizon.models.load import save_model
 from farhorizon.runtime.assemble import Parts
 from farhorizon.runtime.report import Reporter
@@ -27,12 +29,14 @@ class Checkpoints:
         """
         path = self._run.last_checkpoint(lambda _: None)
         finished = 0
+        self._best = None
         if path is not None:
             state = json.loads((path / STATE / "run.json").read_text())
             finished, self._best = state["finished"], state["best"]
-            self._parts.stats.load_state_dict(state["stats"])
-            self._parts.ledger.load_state_dict(state["ledger"])
+            for name, part in self._stateful().items():
+                part.load_state_dict(state[name])
             self._parts.learner.load(path / STATE)
+        self._write_best()
         self._parts.engine.load_weights(self._parts.learner.weights(), finished)
         self._run.set_aside(finished)
         return finished
@@ -50,7 +54,23 @@ class Checkpoints:
             return
         self._best = {"finished": finished, "success": success}
         self.save(finished)
-        replace_text(self._run.path / "best.json", json.dumps(self._best) + "\n")
+        self._write_best()
+
+    def _stateful(self) -> dict[str, Stateful]:
+        """Parts whose state is not in the learner's files."""
+        parts = self._parts
+        named = {
+            "stats": parts.stats, "ledger": parts.ledger, "tasks": parts.tasks, "horizon": parts.horizon,
+            "reward": parts.reward,
+        }  # fmt: skip
+        return {name: part for name, part in named.items() if isinstance(part, Stateful)}
+
+    def _write_best(self) -> None:
+        path = self._run.path / "best.json"
+        if self._best is None:
+            path.unlink(missing_ok=True)
+        else:
+            replace_text(path, json.dumps(self._best) + "\n")
 
     def _write(self, directory: Path, finished: int) -> None:
         parts = self._parts
@@ -58,10 +78,6 @@ class Checkpoints:
         state = directory / STATE
         state.mkdir()
         parts.learner.save(state)
-        facts = {
-            "finished": finished,
-            "best": self._best,
-            "stats": parts.stats.state_dict(),
-            "ledger": parts.ledger.state_dict(),
-        }
+        facts: dict[str, Any] = {name: part.state_dict() for name, part in self._stateful().items()}
+        facts |= {"finished": finished, "best": self._best}
         (state / "run.json").write_text(json.dumps(facts))

@@ -7,6 +7,7 @@ as the last finished update left it.
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from farhorizon.config import runtime as config
@@ -34,6 +35,7 @@ class Synchronous:
         self._config, self._parts, self._run, self._stop, self._report = config, parts, run, stop, report
         self._checkpoints = Checkpoints(run, parts, report)
         self._loop = asyncio.Runner()
+        self._learning = False
 
     def train(self) -> None:
         """Run the loop to its end.
@@ -52,8 +54,10 @@ class Synchronous:
                         self._checkpoints.save(finished)
                 self._evaluate(finished)
                 self._checkpoints.save(finished)
-            except Interrupted:
-                self._checkpoints.save(finished)
+            except (Interrupted, UserError):
+                # Neither leaves the learner in the middle of an update, unless it says so itself.
+                if not self._learning:
+                    self._checkpoints.save(finished)
                 raise
             finally:
                 self._parts.engine.close()
@@ -64,12 +68,23 @@ class Synchronous:
         groups = parts.reward(self._roll_out(update, horizon))
         rolled = time.perf_counter()
         self._report.begin("learning", 0)
-        metrics, arrays = parts.learner.update(groups, update)
+        metrics, arrays = self._learn(groups, update)
         parts.engine.load_weights(parts.learner.weights(), update + 1)
         parts.stats.add(groups, update)
         parts.ledger.add(groups)
         times = {"time/rollout": rolled - began, "time/learn": time.perf_counter() - rolled}
         self._record(update, groups, arrays, {"horizon": float(horizon), **metrics, **times})
+
+    def _learn(self, groups: list[Group], update: int) -> tuple[dict[str, float], Mapping[Any, Mapping[str, Any]]]:
+        """An update of the learner; an interruption leaves it untouched, any other failure may not."""
+        self._learning = True
+        try:
+            learned = self._parts.learner.update(groups, update)
+        except Interrupted:
+            self._learning = False
+            raise
+        self._learning = False
+        return learned
 
     def _roll_out(self, update: int, horizon: int) -> list[Group]:
         """Enough groups for the update: those in which nothing can be used are asked for again, within bounds."""
@@ -91,7 +106,7 @@ class Synchronous:
         return kept
 
     def _play(self, assignments: list[Any], given: Circumstances, first: int) -> list[Group]:
-        given = Circumstances(**{**vars(given), "first_group": first})
+        given = replace(given, first_group=first)
         work = self._parts.driver.groups(assignments, given, lambda _: self._report.advance())
         return self._loop.run(self._stop.guard(work))
 
@@ -134,5 +149,6 @@ class Synchronous:
         write_update(self._run.evaluations, finished, evaluation.groups)
         metrics = evaluation.metrics() | {"time/eval": time.perf_counter() - began}
         self._tracker.log(finished, "eval", metrics)
-        self._checkpoints.keep_if_best(finished, evaluation.overall.rate)
+        if evaluation.overall.trials:
+            self._checkpoints.keep_if_best(finished, evaluation.overall.rate)
         self._report.evaluated(finished, evaluation)

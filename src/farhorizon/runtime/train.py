@@ -8,7 +8,8 @@ from typing import Any
 
 from farhorizon.config.recipe import Recipe, dump, read
 from farhorizon.core.errors import UserError
-from farhorizon.core.rundir import RunDirectory, disk_is_full
+from farhorizon.core.files import disk_is_full
+from farhorizon.core.rundir import RunDirectory
 from farhorizon.runtime.assemble import assemble, starting_model
 from farhorizon.runtime.interrupt import StopSignal
 from farhorizon.runtime.report import Reporter, Silent

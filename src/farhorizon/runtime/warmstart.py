@@ -32,6 +32,7 @@ from farhorizon.engines.local import LocalEngine
 from farhorizon.envs.base import World
 from farhorizon.evaluation.evaluate import evaluate
 from farhorizon.learners.torch_learner import TorchLearner
+from farhorizon.models.fetch import locked
 from farhorizon.models.load import save_model
 from farhorizon.models.micro import WorldStamp, build_micro, micro_dir, micro_hash
 from farhorizon.rollout.demonstrate import demonstrate
@@ -80,9 +81,18 @@ def make_micro(envs: Sequence[Component], agent: AppendOnly, config: MicroConfig
     """
     envs = sorted(envs, key=lambda env: env.model_dump_json())
     directory = start_directory(envs, agent, config)
-    if not (directory / "start.json").exists():
-        report.say(f"making the micro start of {', '.join(env.kind for env in envs)} (once; it is cached)")
-        _make([env.build() for env in envs], agent, config, directory, report)
+    if (directory / "start.json").exists():
+        return directory
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    threads = torch.get_num_threads()
+    with locked(directory.parent / f".{directory.name}.lock", report.say):
+        if not (directory / "start.json").exists():
+            report.say(f"making the micro start of {', '.join(env.kind for env in envs)} (once; it is cached)")
+            torch.set_num_threads(1)  # rounding, and so the start, must not depend on the number of cores
+            try:
+                _make([env.build() for env in envs], agent, config, directory, report)
+            finally:
+                torch.set_num_threads(threads)
     return directory
 
 
@@ -116,9 +126,10 @@ def _make(worlds: Sequence[World], agent: AppendOnly, config: MicroConfig, direc
             steps, success = _teach(learner, engine, schools, runner, report)
     finally:
         engine.close()
-    aside = directory.with_name(f".{directory.name}.{os.getpid()}")
+    aside = directory.with_name(f".{directory.name}.partial")
+    shutil.rmtree(aside, ignore_errors=True)
     try:
-        aside.mkdir(parents=True)
+        aside.mkdir()
         save_model(model, tokenizer, aside)
         facts = {"worlds": [world.name for world in worlds], "steps": steps, "success": success}
         (aside / "start.json").write_text(json.dumps(facts) + "\n")

@@ -19,7 +19,7 @@ class Assignment:
     start: Start = Start()
     """Where they start."""
     weight: float = 1.0
-    """Weight of the group in the loss."""
+    """Factor of the group's terms in the loss; the denominator does not change."""
 
 
 class TaskSource(Protocol):

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from farhorizon.core.record import ORIGINS, Origin, Trajectory
+from farhorizon.core.returns import reward_positions
 
 _STYLES = {
     Origin.TEMPLATE: "dim",
@@ -45,9 +46,10 @@ def as_text(trajectory: Trajectory) -> str:
 
 def token_table(trajectory: Trajectory, tokenizer: Any | None) -> Table:
     """Every token of every context: origin, log-probabilities, policy version, and the learner's arrays."""
+    rewards = {(c, position): value for c, position, value in reward_positions(trajectory)}
     names = sorted({name for context in trajectory.contexts for name in context.arrays})
     table = Table(title=trajectory.id)
-    for column in ("context", "position", "token", "origin", "logp_behaviour", "version", *names):
+    for column in ("context", "position", "token", "origin", "logp_behaviour", "version", "reward", *names):
         table.add_column(column)
     for c, context in enumerate(trajectory.contexts):
         for position, token in enumerate(context.token_ids):
@@ -61,6 +63,7 @@ def token_table(trajectory: Trajectory, tokenizer: Any | None) -> Table:
                 origin.value,
                 _value(context.logp_behaviour[position]),
                 "" if version < 0 else str(version),
+                f"{rewards[c, position]:g}" if (c, position) in rewards else "",
                 *(_value(context.arrays[name][position]) if name in context.arrays else "" for name in names),
             )
     return table
