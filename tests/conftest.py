@@ -40,7 +40,7 @@ def start(tmp_path_factory) -> Path:
         asyncio.run(demonstrate(world, agent, task, world.oracle(task)))[0] for task in world.tasks("train")[:24]
     ]
     learner = TorchLearner(AdamW(learning_rate=3e-3), model=model, temperature=1.0)
-    for step in range(45):
+    for step in range(110):
         chosen = Key(0, "lessons", update=step).generator().choice(len(lessons), size=12, replace=False)
         learner.supervised_step([lessons[i] for i in chosen], step)
     directory = tmp_path_factory.mktemp("start")
@@ -57,13 +57,13 @@ def recipe(start, tmp_path) -> Path:
 
 @pytest.fixture(scope="session")
 def uninterrupted(start, tmp_path_factory):
-    """A finished run: its recipe, its metrics, its final weights, and how long it took from the first update on."""
+    """A finished run: its recipe, its metrics, its final weights, and how long it took from its first file on."""
     directory = tmp_path_factory.mktemp("uninterrupted")
     recipe = directory / "tiny.toml"
     recipe.write_text(RECIPE.format(start=start))
     run = directory / "run"
     finish("train", recipe, "--run", run)
-    first = min(path.stat().st_mtime for path in run.glob("trajectories/*.jsonl"))
+    first = (run / "recipe.toml").stat().st_mtime
     last = (run / "checkpoints" / "update-000008" / "COMPLETE.json").stat().st_mtime
     return (
         recipe,

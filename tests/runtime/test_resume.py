@@ -22,19 +22,15 @@ def test_something_is_learned_in_the_run_that_is_killed(uninterrupted):
 
 
 def killed_and_resumed(uninterrupted, path, moment):
-    """Kill -9 a run `moment` (0 to 1) of the way through its updates, resume it, and return both ends."""
+    """Kill -9 a run `moment` (0 to 1) of the way from its first to its last file, then resume it."""
     recipe, _, _, seconds = uninterrupted
     process = begin("train", recipe, "--run", path)
-    deadline = time.monotonic() + 120
-    while not list(path.glob("trajectories/*.jsonl")):
+    while not (path / "recipe.toml").exists():
         assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline, "no update within two minutes"
         time.sleep(0.01)
     time.sleep(moment * seconds)
     process.send_signal(signal.SIGKILL)
-    process.wait()
-    if (path / "checkpoints" / "update-000008").exists():
-        return
+    process.communicate()
     finish("train", "--resume", path)
 
 
@@ -85,7 +81,7 @@ def test_stop_signal_leaves_within_ten_seconds_at_the_last_finished_update(unint
     output, _ = process.communicate(timeout=60)
     assert time.monotonic() - asked < 10
     assert process.returncode == 130
-    assert f"--resume {path}" in output.replace("\n", " ").replace("  ", " ") or "--resume" in output
+    assert f"farhorizon train --resume {path}" in output
     saved = RunDirectory.open(path).stored_checkpoints()[-1]
     assert saved == len(stored_updates(path / "trajectories"))
     finish("train", "--resume", path)

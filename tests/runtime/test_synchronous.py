@@ -13,6 +13,7 @@ from farhorizon.core.rundir import RunDirectory
 from farhorizon.core.store import read_update, stored_updates, update_path
 from farhorizon.models.load import load_model, load_tokenizer
 from farhorizon.runtime import checkpoint
+from farhorizon.runtime.train import resume
 from farhorizon.runtime.train import start as train
 
 
@@ -49,7 +50,7 @@ def start_weights(start):
 
 def test_art_127_prompt_longer_than_the_context_is_an_error_naming_trajectory_and_reason(recipe, tmp_path):
     with pytest.raises(UserError, match=r"rollout/0/0/0.*context_overflow"):
-        train(read(recipe, ["rollout.context_tokens=24"]), tmp_path / "run")
+        train(read(recipe, ["rollout.max_turn_tokens=4", "rollout.context_tokens=12"]), tmp_path / "run")
     assert RunDirectory.open(tmp_path / "run").last_checkpoint(print) is not None
 
 
@@ -86,6 +87,16 @@ def test_engine_and_learner_agree_over_twelve_turns(recipe, tmp_path):
             compared += known.sum()
             assert np.abs(learner - engine)[known].max(initial=0.0) <= 1e-4
     assert compared > 100
+
+
+@pytest.mark.parametrize("stopped", [2, 3, 4])
+def test_horizon_is_the_same_resumed_before_at_and_after_a_stage(recipe, tmp_path, stopped):
+    run = train(read(recipe, [f"runtime.max_updates={stopped}"]), tmp_path / "run")
+    text = run.recipe.read_text().replace(f"max_updates = {stopped}", "max_updates = 5")
+    run.recipe.write_text(text)
+    resume(run.path)
+    horizons = [line["horizon"] for line in run.read_metrics() if line["phase"] == "train"]
+    assert horizons == [3, 3, 3, 4, 4]
 
 
 def test_what_is_stored_is_what_was_trained_on(uninterrupted):

@@ -28,8 +28,10 @@ class CountingConfig(Component):
     builds: ClassVar[str] = "toys:counting_world"
 
 
+@pytest.mark.slow
 def test_start_is_made_once_and_its_success_is_in_the_band(monkeypatch):
-    monkeypatch.setattr(warmstart, "PERIOD", 4)
+    monkeypatch.setattr(warmstart, "PERIOD", 16)
+    monkeypatch.setattr(warmstart, "EPISODES", 48)
     config = MicroConfig(width=32, heads=2, key_value_heads=1)
     place = warmstart.make_micro([CountingConfig()], AGENT, config, Silent())
     facts = json.loads((place / "start.json").read_text())

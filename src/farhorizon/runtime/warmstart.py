@@ -44,12 +44,12 @@ BAND = (0.1, 0.3)
 """Sampled success at temperature 1 on training tasks, below and above which a start is no good."""
 BATCH = 32
 """Oracle episodes per step."""
-PERIOD = 20
+PERIOD = 100
 """Steps between two plays; halved, from the weights of the last play below the band, when one overshoots."""
 EPISODES = 192
 """Episodes per play: a standard error of 0.03 at 0.2."""
 MAX_STEPS = 4000
-LEARNER = AdamW(learning_rate=1e-3, warmup_updates=20, weight_decay=0.01, tokens_per_microbatch=16384)
+LEARNER = AdamW(learning_rate=3e-3, warmup_updates=20, weight_decay=0.01, tokens_per_microbatch=16384)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,12 +207,12 @@ def _school(
 
 
 def _batch(schools: Sequence[_School], step: int) -> list[Context]:
-    """Lessons of one step, drawn over all worlds; names are traded in every other one."""
+    """Lessons of one step, drawn over all worlds, with the names of each traded."""
     lessons = [(school, lesson) for school in schools for lesson in school.lessons]
     draw = Key(0, "lessons", update=step).generator()
     chosen = [lessons[index] for index in draw.choice(len(lessons), size=min(BATCH, len(lessons)), replace=False)]
     return [
-        school.renaming(lesson, Key(0, "names", update=step, member=place)) if place % 2 else lesson
+        school.renaming(lesson, Key(0, "names", update=step, member=place))
         for place, (school, lesson) in enumerate(chosen)
     ]
 
