@@ -180,7 +180,7 @@ def killed_at(function):
         return function(*arguments)
     return wrapped
 module.write_huggingface = killed_at(module.write_huggingface)
-fetching._sync = killed_at(fetching._sync)
+fetching.sync = killed_at(fetching.sync)
 fetching.Path.rename = killed_at(fetching.Path.rename)
 """
     process = child(tmp_path, killing)
