@@ -12,7 +12,7 @@ from farhorizon.core.index import Index
 from farhorizon.core.record import Trajectory
 from farhorizon.core.rundir import RunDirectory
 from farhorizon.core.store import read_update, stored_updates, update_path
-from farhorizon.viewer.text import as_text, token_table
+from farhorizon.viewer.text import as_text, as_tokens
 
 _UPDATE_COLUMNS = {
     "horizon": "turns ≤",
@@ -42,10 +42,7 @@ def show(
     console = Console()
     if trajectory is not None:
         found = _find(directory, trajectory)
-        if tokens:
-            console.print(token_table(found, _tokenizer(directory)))
-        else:
-            print(as_text(found))
+        print(as_tokens(found, _tokenizer(directory)) if tokens else as_text(found))
         return
     folder = directory.evaluations if eval_ else directory.trajectories
     stored = stored_updates(folder)

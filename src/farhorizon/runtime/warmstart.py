@@ -42,14 +42,17 @@ from farhorizon.runtime.report import Reporter
 
 BAND = (0.1, 0.3)
 """Sampled success at temperature 1 on training tasks, below and above which a start is no good."""
-BATCH = 32
+BATCH = 8
 """Oracle episodes per step."""
-PERIOD = 100
+PERIOD = 400
 """Steps between two plays; halved, from the weights of the last play below the band, when one overshoots."""
-EPISODES = 192
-"""Episodes per play: a standard error of 0.03 at 0.2."""
-MAX_STEPS = 4000
-LEARNER = AdamW(learning_rate=3e-3, warmup_updates=20, weight_decay=0.01, tokens_per_microbatch=16384)
+SPARE = 4
+"""Turns beyond the oracle's longest path when playing."""
+EPISODES = 128
+"""Episodes per play: a standard error of 0.035 at 0.2."""
+MAX_STEPS = 12000
+"""After which a start is given up."""
+LEARNER = AdamW(learning_rate=2e-3, warmup_updates=50, weight_decay=0.01, tokens_per_microbatch=16384)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +68,7 @@ class _School:
     renaming: Renaming
     """Trades names, so that the model learns to read its prompt."""
     horizon: int
-    """Turns allowed when playing: twice the oracle's longest path."""
+    """Turns allowed when playing: the oracle's longest path and `SPARE` more."""
 
 
 def micro_start(recipe: Recipe, report: Reporter) -> Path:
@@ -111,6 +114,7 @@ def start_directory(envs: Sequence[Component], agent: AppendOnly, config: MicroC
         "period": PERIOD,
         "episodes": EPISODES,
         "rare": RARE,
+        "spare": SPARE,
         "seed": 0,
     }
     return micro_dir(micro_hash(config, stamps, training))
@@ -202,7 +206,7 @@ def _school(
     ]
     limits = Rollout(max_turn_tokens=64, context_tokens=config.context_tokens)
     driver = Driver(world=world, agent=player, engine=engine, limits=limits, seed=0)
-    horizon = 2 * max(len(path) for _, path in paths)
+    horizon = SPARE + max(len(path) for _, path in paths)
     return _School(world, driver, [task for task, _ in paths], lessons, Renaming(tokenizer, lessons), horizon)
 
 

@@ -1,22 +1,12 @@
-"""A trajectory as text, and its tokens as a table."""
+"""A trajectory as text, and its tokens line by line."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from rich.table import Table
-from rich.text import Text
 
-from farhorizon.core.record import ORIGINS, Origin, Trajectory
+from farhorizon.core.record import ORIGINS, Trajectory
 from farhorizon.core.returns import reward_positions
-
-_STYLES = {
-    Origin.TEMPLATE: "dim",
-    Origin.OBSERVATION: "cyan",
-    Origin.HINT: "magenta",
-    Origin.PREFIX: "yellow",
-    Origin.DEMONSTRATED: "yellow",
-    Origin.SAMPLED: "bold green",
-}
 
 
 def as_text(trajectory: Trajectory) -> str:
@@ -44,30 +34,31 @@ def as_text(trajectory: Trajectory) -> str:
     return "\n".join(lines)
 
 
-def token_table(trajectory: Trajectory, tokenizer: Any | None) -> Table:
-    """Every token of every context: origin, log-probabilities, policy version, and the learner's arrays."""
+def as_tokens(trajectory: Trajectory, tokenizer: Any | None) -> str:
+    """A line per token of every context: origin, text, log-probabilities, policy version, reward, learner's arrays."""
     rewards = {(c, position): value for c, position, value in reward_positions(trajectory)}
     names = sorted({name for context in trajectory.contexts for name in context.arrays})
-    table = Table(title=trajectory.id)
-    for column in ("context", "position", "token", "origin", "logp_behaviour", "version", "reward", *names):
-        table.add_column(column)
+    columns = ["logp_behaviour", "version", "reward", *names]
+    lines = []
     for c, context in enumerate(trajectory.contexts):
+        lines += [f"{trajectory.id}, context {c}", _row("", "origin", "token", columns, columns)]
         for position, token in enumerate(context.token_ids):
-            origin = ORIGINS[context.origins[position]]
-            text = str(token) if tokenizer is None else repr(tokenizer.decode([int(token)]))
             version = int(context.policy_version[position])
-            table.add_row(
-                str(c),
-                str(position),
-                Text(text, _STYLES[origin]),
-                origin.value,
-                _value(context.logp_behaviour[position]),
+            cells = [
+                _number(context.logp_behaviour[position]),
                 "" if version < 0 else str(version),
-                f"{rewards[c, position]:g}" if (c, position) in rewards else "",
-                *(_value(context.arrays[name][position]) if name in context.arrays else "" for name in names),
-            )
-    return table
+                _number(rewards.get((c, position), np.nan)),
+                *(_number(context.arrays[name][position]) if name in context.arrays else "" for name in names),
+            ]
+            text = str(token) if tokenizer is None else repr(tokenizer.decode([int(token)]))
+            lines.append(_row(str(position), ORIGINS[context.origins[position]].value, text, cells, columns))
+    return "\n".join(lines)
 
 
-def _value(value: Any) -> str:
-    return "" if np.isnan(value) else f"{float(value):.4f}"
+def _row(position: str, origin: str, text: str, cells: Sequence[str], columns: Sequence[str]) -> str:
+    aligned = (f"{cell:>{max(9, len(column))}}" for cell, column in zip(cells, columns, strict=True))
+    return " ".join([f"{position:>5} {origin:<12} {text:<18}", *aligned]).rstrip()
+
+
+def _number(value: Any) -> str:
+    return "" if np.isnan(value) else f"{float(value):.4g}"
