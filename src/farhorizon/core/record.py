@@ -4,7 +4,6 @@ Tokens live in `Context`s exactly as a model saw them; everything else refers to
 hold JSON values and are checked at construction, so that what is written can always be read back.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -14,11 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from farhorizon.core.values import Json, check_json
+
 ContextKey = tuple[int, int, int]
 """A context of an update: positions of its group, of the trajectory in the group, of the context in that."""
-
-Json = Any
-"""A JSON value: None, bool, int, float (finite), str, or lists and string-keyed dicts of them."""
 
 
 class Origin(StrEnum):
@@ -83,25 +81,6 @@ class StopReason(StrEnum):
     """The environment raised, on every retry."""
 
 
-def check_json(value: Json, where: str) -> None:
-    """Raise TypeError naming the place when `value` is not a JSON value with finite numbers."""
-    if value is None or isinstance(value, bool | str | int):
-        return
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise TypeError(f"{where} is {value}, which JSON cannot hold")
-    elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            check_json(item, f"{where}[{index}]")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise TypeError(f"{where} has the key {key!r}; JSON keys are strings")
-            check_json(item, f"{where}.{key}")
-    else:
-        raise TypeError(f"{where} is a {type(value).__name__}, not a JSON value")
-
-
 @dataclass(frozen=True)
 class Task:
     """One thing to do: a pure function of environment version and id."""
@@ -121,63 +100,6 @@ class Task:
 
     def __post_init__(self) -> None:
         check_json(self.data, f"data of task {self.id}")
-
-
-@dataclass(frozen=True)
-class TextPart:
-    """Plain text."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class ImagePart:
-    """An image stored under its hash."""
-
-    sha256: str
-    """Name of the file under `blobs/`."""
-    media_type: str = "image/png"
-    """MIME type."""
-
-
-@dataclass(frozen=True)
-class ToolCallPart:
-    """A call the model asked for."""
-
-    id: str
-    """Pairs the call with its result."""
-    name: str
-    """Tool to call."""
-    arguments: dict[str, Json]
-    """Parsed arguments."""
-
-
-@dataclass(frozen=True)
-class ToolResultPart:
-    """What a tool returned."""
-
-    id: str
-    """The call answered."""
-    content: str
-    """Text shown to the model."""
-
-
-Part = TextPart | ImagePart | ToolCallPart | ToolResultPart
-
-
-@dataclass(frozen=True)
-class Message:
-    """One message of a conversation."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    """Who speaks."""
-    parts: tuple[Part, ...]
-    """Content in order."""
-
-    @classmethod
-    def text(cls, role: Literal["system", "user", "assistant", "tool"], text: str) -> "Message":
-        """A message of one text part."""
-        return cls(role, (TextPart(text),))
 
 
 def _frozen(array: Any, dtype: Any) -> NDArray[Any]:

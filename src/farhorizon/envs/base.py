@@ -9,7 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from farhorizon.core.record import Json, Task, check_json
+from farhorizon.core.record import Task
+from farhorizon.core.values import Json, check_json
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from transformers import (
 )
 
 from farhorizon.config.models import MicroConfig
-from farhorizon.core.record import Json
 from farhorizon.core.seeds import Key
+from farhorizon.core.values import Json
 from farhorizon.models.attention import IMPLEMENTATION
 from farhorizon.models.fetch import cache_dir
 from farhorizon.models.load import prepare

@@ -15,7 +15,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from farhorizon.core.errors import UserError
-from farhorizon.core.record import Json, Task
+from farhorizon.core.record import Task
+from farhorizon.core.values import Json
 from farhorizon.envs.base import Environment, Episode, StepResult
 from farhorizon.envs.textcraft import phrases
 from farhorizon.envs.textcraft.actions import MOST, Craft, Get, parse
