@@ -34,7 +34,7 @@ $(VENV)/.torch:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one: make PYTHON=python3.12 …"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet 'torch==2.13.0+cpu' 2>/dev/null || $(BIN)/python -m pip install --quiet 'torch==2.13.0'
-	@$(BIN)/python -c 'import torch; print("installed torch", torch.__version__, "(CUDA %s)" % torch.version.cuda if torch.version.cuda else "(CPU build)")'
+	@$(BIN)/python -c 'import warnings; warnings.simplefilter("ignore"); import torch; print("installed torch", torch.__version__, "(CUDA %s)" % torch.version.cuda if torch.version.cuda else "(CPU build)")'
 	@touch $@
 
 clean:

@@ -21,12 +21,12 @@ def tell(run: RunDirectory) -> None:
     if updates:
         console.print(_table(run, updates[0], updates[-1]))
     if lines:
-        console.print(_training(lines), highlight=False)
-        console.print(_cost(run, lines), highlight=False)
+        console.print(_training(lines), highlight=False, soft_wrap=True)
+        console.print(_cost(run, lines), highlight=False, soft_wrap=True)
     best = run.path / "best.json"
-    console.print(f"\nThe run is in {run.path}; its checkpoints in {run.checkpoints}", highlight=False)
+    console.print(f"\nThe run is in {run.path}; its checkpoints in {run.checkpoints}", highlight=False, soft_wrap=True)
     if best.exists():
-        console.print(f"Look at an episode:   farhorizon show {run.path}", highlight=False)
+        console.print(f"Look at an episode:   farhorizon show {run.path}", highlight=False, soft_wrap=True)
         console.print(
             f"Let the model play:   farhorizon play {read(run.recipe).env.kind} --as {run.path}", highlight=False
         )

@@ -41,10 +41,10 @@ from farhorizon.runtime.renaming import RARE, Renaming
 from farhorizon.runtime.report import Reporter
 
 BAND = (0.1, 0.3)
-"""Sampled success at temperature 1 on training tasks, below and above which a start is no good."""
+"""Sampled success on training tasks, below and above which a start is no good."""
 BATCH = 8
 """Oracle episodes per step."""
-PERIOD = 400
+PERIOD = 200
 """Steps between two plays; halved, from the weights of the last play below the band, when one overshoots."""
 SPARE = 4
 """Turns beyond the oracle's longest path when playing."""
@@ -73,17 +73,23 @@ class _School:
 
 def micro_start(recipe: Recipe, report: Reporter) -> Path:
     """The micro start of a recipe's own environment, made when it is not cached."""
-    return make_micro([recipe.env], recipe.agent, recipe.models.micro, report)
+    return make_micro([recipe.env], recipe.agent, recipe.models.micro, report, recipe.sampling.temperature)
 
 
-def make_micro(envs: Sequence[Component], agent: AppendOnly, config: MicroConfig, report: Reporter) -> Path:
+def make_micro(
+    envs: Sequence[Component], agent: AppendOnly, config: MicroConfig, report: Reporter, temperature: float = 1.0
+) -> Path:
     """A directory with the start for these environments together.
+
+    Args:
+        temperature: at which the policy is defined, and the start's success therefore measured. Lessons are taught
+            at temperature 1.
 
     Raises:
         UserError: an environment has no oracle, or the band is not reached.
     """
     envs = sorted(envs, key=lambda env: env.model_dump_json())
-    directory = start_directory(envs, agent, config)
+    directory = start_directory(envs, agent, config, temperature)
     if (directory / "start.json").exists():
         return directory
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -93,13 +99,15 @@ def make_micro(envs: Sequence[Component], agent: AppendOnly, config: MicroConfig
             report.say(f"making the micro start of {', '.join(env.kind for env in envs)} (once; it is cached)")
             torch.set_num_threads(1)  # rounding, and so the start, must not depend on the number of cores
             try:
-                _make([env.build() for env in envs], agent, config, directory, report)
+                _make([env.build() for env in envs], agent, config, temperature, directory, report)
             finally:
                 torch.set_num_threads(threads)
     return directory
 
 
-def start_directory(envs: Sequence[Component], agent: AppendOnly, config: MicroConfig) -> Path:
+def start_directory(
+    envs: Sequence[Component], agent: AppendOnly, config: MicroConfig, temperature: float = 1.0
+) -> Path:
     """Where the start for these environments is cached, made or not."""
     worlds = [env.build() for env in envs]
     stamps = [
@@ -114,20 +122,28 @@ def start_directory(envs: Sequence[Component], agent: AppendOnly, config: MicroC
         "period": PERIOD,
         "episodes": EPISODES,
         "rare": RARE,
+        "temperature": temperature,
         "spare": SPARE,
         "seed": 0,
     }
     return micro_dir(micro_hash(config, stamps, training))
 
 
-def _make(worlds: Sequence[World], agent: AppendOnly, config: MicroConfig, directory: Path, report: Reporter) -> None:
+def _make(
+    worlds: Sequence[World],
+    agent: AppendOnly,
+    config: MicroConfig,
+    temperature: float,
+    directory: Path,
+    report: Reporter,
+) -> None:
     model, tokenizer = build_micro(config, _texts(worlds, agent), seed=0)
     engine = LocalEngine(Local(), model=copy.deepcopy(model), deterministic=True)
     learner = TorchLearner(LEARNER, model=model, temperature=1.0)
     try:
         with asyncio.Runner() as runner:
             schools = [_school(world, agent, config, tokenizer, engine, runner) for world in worlds]
-            steps, success = _teach(learner, engine, schools, runner, report)
+            steps, success = _teach(learner, engine, schools, temperature, runner, report)
     finally:
         engine.close()
     aside = directory.with_name(f".{directory.name}.partial")
@@ -148,6 +164,7 @@ def _teach(
     learner: TorchLearner,
     engine: LocalEngine,
     schools: Sequence[_School],
+    temperature: float,
     runner: asyncio.Runner,
     report: Reporter,
 ) -> tuple[int, float]:
@@ -157,7 +174,7 @@ def _teach(
     while done < MAX_STEPS:
         for step in range(done, done + period):
             learner.supervised_step(_batch(schools, step), step)
-        success = _play(learner, engine, schools, done + period, runner)
+        success = _play(learner, engine, schools, temperature, done + period, runner)
         report.say(f"micro start: step {done + period}, sampled success {success:.2f}")
         if success > BAND[1] and period > 1:
             _restore(learner, below)
@@ -173,7 +190,12 @@ def _teach(
 
 
 def _play(
-    learner: TorchLearner, engine: LocalEngine, schools: Sequence[_School], step: int, runner: asyncio.Runner
+    learner: TorchLearner,
+    engine: LocalEngine,
+    schools: Sequence[_School],
+    temperature: float,
+    step: int,
+    runner: asyncio.Runner,
 ) -> float:
     """Mean over the worlds of the success of sampled episodes on training tasks."""
     engine.load_weights(learner.weights(), step)
@@ -181,7 +203,7 @@ def _play(
     for school in schools:
         draw = Key(0, "plays", update=step).generator()
         tasks = [school.tasks[index] for index in draw.integers(len(school.tasks), size=EPISODES // len(schools))]
-        given = Circumstances("warmstart", step, school.horizon, Sampling(1.0), step, training=False)
+        given = Circumstances("warmstart", step, school.horizon, Sampling(temperature), step, training=False)
         rates.append(runner.run(evaluate(school.driver, tasks, 1, given)).overall.rate)
     return sum(rates) / len(rates)
 
