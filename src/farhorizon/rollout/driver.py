@@ -174,9 +174,10 @@ class Driver:
 
     def _count_fault(self, fault: EnvironmentFault) -> None:
         self._faults_in_a_row += 1
-        if self._faults_in_a_row >= self._limits.max_consecutive_faults:
+        most = self._limits.max_consecutive_faults
+        if self._faults_in_a_row >= most:  # other episodes may fault once more before they are cancelled
             raise UserError(
-                f'environment "{self._world.name}" failed {self._faults_in_a_row} times in a row, last: {fault}; '
+                f'environment "{self._world.name}" failed {most} times in a row, last: {fault}; '
                 "mend it, or raise [rollout] max_consecutive_faults"
             ) from fault
 
