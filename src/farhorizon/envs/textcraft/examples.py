@@ -64,7 +64,7 @@ def examples() -> tuple[Example, ...]:
 def _play(book: RecipeBook, goal: str, outputs: tuple[str, ...], actions: tuple[str, ...]) -> Example:
     recipes = [recipe.text for output in outputs for recipe in book.by_output[output]]
     task = Task(f"example/{goal}", "textcraft", "example", data={"goal": goal, "recipes": recipes})
-    game = Game(book)
+    game = Game(lambda task: book)
     observations = [game.reset(task, Episode(seed=0, group_seed=0, update=0, horizon=len(actions)))]
     results = [game.step(action) for action in actions]
     if not results[-1].success:

@@ -9,7 +9,7 @@ told before what is missing for it; what is carried is limited (`actions.MOST`);
 alphabetical order, so that equal states read the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from typing import Any
@@ -30,8 +30,10 @@ class Refused(Exception):
 class Game(Environment):
     """Plays one task at a time. There is no noise: the task alone decides the episode."""
 
-    def __init__(self, book: RecipeBook) -> None:
-        self._book = book
+    def __init__(self, book_of: Callable[[Task], RecipeBook]) -> None:
+        """Play tasks, each with the recipes that `book_of` gives it."""
+        self._book_of = book_of
+        self._book = RecipeBook((), {}, ())
         self._task: Task | None = None
         self._goal = ""
         self._shown: tuple[Recipe, ...] = ()
@@ -101,6 +103,7 @@ class Game(Environment):
 
     def _begin(self, task: Task) -> None:
         recipes, goal = task.data["recipes"], task.data["goal"]
+        self._book = self._book_of(task)
         unknown = next((text for text in recipes if text not in self._book.by_text), None)
         if unknown is not None:
             raise UserError(f'task {task.id}: no installed recipe reads "{unknown}"; make the tasks anew')

@@ -7,12 +7,15 @@ recipe asks for a tag (`planks`), the task draws which of its easiest items the 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from math import ceil
 
 from farhorizon.envs.textcraft.actions import MOST
 from farhorizon.envs.textcraft.draws import rank
 from farhorizon.envs.textcraft.recipes import Recipe, RecipeBook, craft_text
+
+BOOKS = 64
+"""Recipe books whose trees are remembered."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def _grow(book: RecipeBook, goal: str, best: Mapping[str, Recipe], members: Mapp
     return Tree(tuple(crafts), needed, members)
 
 
-@cache
+@lru_cache(maxsize=BOOKS)
 def _best(book: RecipeBook) -> Mapping[str, Recipe]:
     """The recipe a tree uses for each item: least depth, then fewest actions for one, then first in order."""
     depth, first = book.depth, _shallowest(book)
@@ -111,7 +114,7 @@ def _shallowest(book: RecipeBook) -> dict[str, str]:
     return {tag: min(items, key=lambda item: book.depth[item]) for tag, items in book.kinds.items()}
 
 
-@cache
+@lru_cache(maxsize=BOOKS)
 def _easiest(book: RecipeBook) -> Mapping[str, tuple[str, ...]]:
     """Items of each tag that take the least depth and the fewest actions."""
     cost = {

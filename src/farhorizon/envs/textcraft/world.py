@@ -46,7 +46,7 @@ class TextCraft(World):
         return self._tasks[split]
 
     def make(self) -> Game:
-        return Game(installed())
+        return Game(lambda task: installed())
 
     def instructions(self) -> str:
         return phrases.INSTRUCTIONS
