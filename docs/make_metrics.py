@@ -11,7 +11,8 @@ def page() -> str:
     return (
         "# Metrics\n\nWhat `metrics.jsonl` and TensorBoard hold. Fractions lie in 0 to 1, times are seconds. "
         "`stop/REASON` is the share\nof the trajectories that ended for that reason; `eval/…` are the same names, and "
-        f"`eval/success/CATEGORY`, over an\nevaluation's episodes.\n\n| name | meaning |\n|---|---|\n{rows}\n"
+        "`eval/success/CATEGORY`, over an\nevaluation's episodes; `eval/total/…` count that evaluation alone.\n\n"
+        f"| name | meaning |\n|---|---|\n{rows}\n"
     )
 
 

@@ -8,6 +8,7 @@ import typer
 
 from farhorizon import __version__
 from farhorizon.cli import doctor, env, model, play, show, train
+from farhorizon.cli.eval import eval_
 from farhorizon.core.errors import Interrupted, UserError
 
 app = typer.Typer(
@@ -17,6 +18,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.command()(train.train)
+app.command(name="eval")(eval_)
 app.command()(play.play)
 app.command()(show.show)
 app.command()(doctor.doctor)

@@ -1,25 +1,26 @@
 """`farhorizon play`"""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from farhorizon.cli.extras import require_torch
 from farhorizon.config.registry import resolve
 from farhorizon.core.errors import UserError
 from farhorizon.core.record import Task
 from farhorizon.core.seeds import Key
 from farhorizon.envs.base import Environment, Episode, World
-from farhorizon.envs.players import OraclePlayer, Player, RandomPlayer, settled
+from farhorizon.envs.players import Player, players, settled
 
 
 def play(
     env: Annotated[str, typer.Argument(help="Environment, as recipes name it.")],
     as_: Annotated[
         str,
-        typer.Option("--as", help="person, oracle, random, a run directory, or a model (name, directory, hub id)."),
+        typer.Option(
+            "--as",
+            help="person, oracle, random, a heuristic of the environment, a run, or a model (name, directory, hub id).",
+        ),
     ] = "person",
     task: Annotated[str | None, typer.Option(help="Task id; default: the first of the split.")] = None,
     split: Annotated[str, typer.Option(help="Split the task is taken from.")] = "eval",
@@ -27,21 +28,15 @@ def play(
     seed: Annotated[int, typer.Option(help="Seed of the random player, or of the model's sampling.")] = 0,
 ) -> None:
     """Play one episode and print it."""
-    if as_ not in ("person", "oracle", "random"):
-        require_torch()
+    world = resolve("env", env).build()
+    who = {**players(world), "person": lambda task, key: _Person()}
+    if as_ not in who:
         from farhorizon.cli.play_model import play_model
 
         play_model(env, as_, task, split, turns, seed)
         return
-    world = resolve("env", env).build()
     chosen = find_task(world, split, task)
-    asyncio.run(_play(world, chosen, _player(as_, world, chosen, seed), turns, seed))
-
-
-def _player(name: str, world: World, task: Task, seed: int) -> Player:
-    if name == "oracle":
-        return OraclePlayer(world, task)
-    return RandomPlayer(Key(seed, "play")) if name == "random" else _Person()
+    asyncio.run(_play(world, chosen, who[as_](chosen, Key(seed, "play")), turns, seed))
 
 
 def find_task(world: World, split: str, task_id: str | None) -> Task:
@@ -89,9 +84,3 @@ class _Person:
             return input("> ")
         except EOFError:
             raise typer.Exit from None
-
-
-def run_directory(name: str) -> Path | None:
-    """The path when `name` is a run."""
-    path = Path(name)
-    return path if (path / "recipe.toml").exists() else None

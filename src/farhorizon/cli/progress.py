@@ -53,7 +53,7 @@ class Progress:
             parts.append(f"part-way {metrics['success/part_way']:.2f}")
         parts.append(f"valid actions {metrics.get('actions/valid', 0.0):.2f}")
         parts.append(f"{metrics['time/rollout']:.0f} s rollout, {metrics['time/learn']:.0f} s learning")
-        self.console.print("  ".join(parts), highlight=False)
+        self.console.print("  ".join(parts), highlight=False, soft_wrap=True)
 
     def evaluated(self, finished: int, evaluation: Evaluation) -> None:
         rates = [f"{domain} {described(rate)}" for domain, rate in evaluation.by_domain.items()]
@@ -61,10 +61,11 @@ class Progress:
             f"[bold]after {finished} updates[/bold]: held-out success {described(evaluation.overall)}"
             + (f"  ({'; '.join(rates)})" if len(rates) > 1 else ""),
             highlight=False,
+            soft_wrap=True,
         )
 
     def say(self, message: str) -> None:
-        self.console.print(message, highlight=False, markup=False)
+        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
 
 
 def described(rate: Rate) -> str:

@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from farhorizon.cli.commands import command
 from farhorizon.core.errors import UserError
 from farhorizon.core.index import Index
 from farhorizon.core.record import Trajectory
@@ -36,9 +37,17 @@ def show(
     tokens: Annotated[
         bool, typer.Option("--tokens", help="Every token with its origin, log-probabilities, version and advantage.")
     ] = False,
+    story: Annotated[bool, typer.Option("--story", help="What it came to: what `train` prints at its end.")] = False,
 ) -> None:
     """Show what happened in a run: its updates, some trajectories, or one trajectory in full."""
     directory = RunDirectory.open(run)
+    if story:
+        from farhorizon.cli.story import tell
+
+        if not (run / "run.json").exists():
+            raise UserError(f"{run} is not a training run; what an evaluation came to is in {run / 'report.md'}")
+        tell(directory)
+        return
     console = Console()
     if trajectory is not None:
         found = _find(directory, trajectory)
@@ -60,7 +69,7 @@ def show(
     if not rows:
         raise UserError(f'no trajectory of task "{task}" is stored in {folder}')
     console.print(_listing(rows))
-    print(f"Read one: farhorizon show {run} {rows[0]['id']}")
+    print(f"Read one: {command('show', run, rows[0]['id'])}")
 
 
 def _updates(directory: RunDirectory) -> Table:

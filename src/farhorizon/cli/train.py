@@ -9,6 +9,7 @@ import typer
 from farhorizon.cli.extras import require_torch
 from farhorizon.config.recipe import dump, read
 from farhorizon.core.errors import Interrupted, UserError
+from farhorizon.core.ledger import Meter
 
 
 def train(
@@ -24,6 +25,7 @@ def train(
     ] = False,
 ) -> None:
     """Train a recipe, or continue a run."""
+    meter = Meter.of_process()  # before the imports below, which take seconds
     if (recipe is None) == (resume is None):
         raise UserError("train takes a recipe file, or --resume RUN")
     if resume is not None and (set_ or dry_run or run):
@@ -41,12 +43,12 @@ def train(
     with Progress() as report:
         try:
             if resume is not None:
-                directory = runtime.resume(resume, report)
+                directory = runtime.resume(resume, report, meter)
             else:
                 assert recipe is not None
                 path = run or Path("runs") / f"{recipe.stem}-{time.strftime('%Y%m%d-%H%M%S')}"
                 report.run = path
-                directory = runtime.start(resolved, path, report)
+                directory = runtime.start(resolved, path, report, meter)
         except Interrupted:
             left = resume or report.run
             raise Interrupted(

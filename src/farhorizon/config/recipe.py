@@ -5,6 +5,7 @@ combinations that make no sense, each refused with the reason.
 """
 
 import tomllib
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -95,15 +96,16 @@ def read(path: Path, overrides: list[str] | None = None) -> Recipe:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"recipe {path}: not valid TOML: {error}") from None
     try:
-        for override in overrides or []:
-            _override(tables, override)
-        return parse(tables)
+        return parse(tables, overrides)
     except UserError as error:
         raise UserError(f"recipe {path.name}: {error}") from None
 
 
-def parse(tables: dict[str, Any]) -> Recipe:
-    """A recipe from its tables as TOML or Python give them."""
+def parse(tables: dict[str, Any], overrides: list[str] | None = None) -> Recipe:
+    """A recipe from its tables as TOML or Python give them, under `table.key=value` overrides."""
+    tables = deepcopy(tables)
+    for override in overrides or []:
+        _override(tables, override)
     known = ["method", *Recipe.model_fields]
     for name in tables:
         if name not in known:

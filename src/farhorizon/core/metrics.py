@@ -58,12 +58,17 @@ _LOOP = {
     "time/rollout": "seconds of rolling out",
     "time/learn": "seconds of learning, weights handed to the engine included",
     "time/eval": "seconds of evaluation",
+    "time/wall": "seconds since the line before; a session's first line counts from its start, imports and loading "
+    "included. An update abandoned half-way is in no line",
+    "time/cpu": "CPU seconds in the same time, over all threads and the child processes that have ended",
+    "perf/peak_memory_gib": "most resident memory the process has had so far, GiB",
     "perf/sampled_tokens_per_second": "sampled tokens per second of rolling out",
 }
 
 METRICS: dict[str, str] = {**_LEARNER, **_LOOP}
 """Name -> description. `stop/REASON` (share of the trajectories that ended for that reason) and `eval/…` (the same
-names, and `eval/success/CATEGORY`, over an evaluation's episodes) are families."""
+names, and `eval/success/CATEGORY`, over an evaluation's episodes; `eval/total/…` count that evaluation alone) are
+families."""
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -255,6 +255,8 @@ class Turn:
     """The environment ended the episode on this action."""
     truncated: bool = False
     """The environment's own limit ended it."""
+    success: bool | None = None
+    """Whether the task stood solved after this action, as the environment declares; None where it says nothing."""
     info: dict[str, Json] = field(default_factory=dict)
     """What the environment said beside the observation; `valid` is false for an action it refused."""
     timings: dict[str, float] = field(default_factory=dict)

@@ -6,11 +6,15 @@ one that blocks delays nobody else and one that hangs is given up after a deadli
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from farhorizon.core.record import Task
 from farhorizon.core.values import Json, check_json
+
+if TYPE_CHECKING:
+    from farhorizon.envs.players import MakePlayer
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,10 @@ class World(ABC):
     def oracle(self, task: Task) -> Sequence[str] | None:
         """Actions that solve `task` from its true start, or None where no solution is known."""
         return None
+
+    def heuristics(self) -> "Mapping[str, MakePlayer]":
+        """Players that follow a simple rule, by name, for a policy to be compared with."""
+        return {}
 
     def texts(self) -> Iterable[str]:
         """Texts that together hold every word the world can show or accept, for the vocabulary of `micro`."""

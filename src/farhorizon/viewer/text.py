@@ -1,19 +1,32 @@
 """A trajectory as text, and its tokens line by line."""
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from farhorizon.core.record import ORIGINS, Trajectory
+from farhorizon.core.record import ORIGINS, StopReason, Trajectory
 from farhorizon.core.returns import reward_positions
+
+_CONTROL = {"Cc", "Cs", "Zl", "Zp"}
+"""Unicode categories no terminal shows: control characters, lone surrogates, line and paragraph separators."""
+
+_WHY = {
+    StopReason.TERMINATED: "the environment ended the episode",
+    StopReason.ENV_TRUNCATED: "the environment's own limit was reached",
+    StopReason.TRAJECTORY_TOKENS: "the tokens of an episode were used up",
+    StopReason.CONTEXT_OVERFLOW: "the context was full",
+    StopReason.TIMEOUT: "the environment did not answer in time",
+    StopReason.ENV_FAULT: "the environment broke",
+}
 
 
 def as_text(trajectory: Trajectory) -> str:
     """Turns, rewards and how it ended, for reading."""
+    task = printable(f"{trajectory.task.id} ({trajectory.task.domain})")
     lines = [
-        f"{trajectory.id}: task {trajectory.task.id} ({trajectory.task.domain}), at most {trajectory.horizon} turns, "
-        f"policy version {trajectory.policy.version}"
+        f"{trajectory.id}: task {task}, at most {trajectory.horizon} turns, policy version {trajectory.policy.version}"
     ]
     by_turn: dict[int, float] = {}
     for reward in trajectory.rewards:
@@ -23,7 +36,8 @@ def as_text(trajectory: Trajectory) -> str:
         replayed = "  (replayed)" if index < trajectory.start_depth else ""
         reward_text = f"  [reward {by_turn[index]:g}]" if index in by_turn else ""
         invalid = "  [not valid]" if turn.info.get("valid") is False else ""
-        lines += ["", turn.observation, f"> {turn.action.strip()}{replayed}{reward_text}{invalid}"]
+        action = printable(turn.action.strip())
+        lines += ["", printable(turn.observation), f"> {action}{replayed}{reward_text}{invalid}"]
     success = {None: "not declared", True: "yes", False: "no"}[trajectory.success]
     lines += [
         "",
@@ -32,6 +46,36 @@ def as_text(trajectory: Trajectory) -> str:
     ]
     lines += [f"fault: {fault}" for fault in trajectory.faults]
     return "\n".join(lines)
+
+
+def ending(trajectory: Trajectory) -> str:
+    """`solved in 2 turns`, or `not solved: the 6 turns were used up`; an environment may declare neither."""
+    turns = len(trajectory.turns) - trajectory.start_depth
+    if trajectory.success:
+        return f"solved in {turns} turn{'s' if turns != 1 else ''}"
+    if trajectory.stop_reason is StopReason.HORIZON:
+        most = trajectory.horizon
+        why = f"the {most} turns were used up" if most != 1 else "the one turn was used up"
+    else:
+        why = _WHY.get(trajectory.stop_reason, trajectory.stop_reason.value)
+    return f"{'success not declared' if trajectory.success is None else 'not solved'}: {why}"
+
+
+def printable(text: str) -> str:
+    """Text as a terminal and a UTF-8 file can take it: what would steer the one or break the other is escaped."""
+    return "".join(
+        character.encode("unicode_escape").decode()
+        if character != "\n" and unicodedata.category(character) in _CONTROL
+        else character
+        for character in text.replace("\r\n", "\n").expandtabs(4)
+    )
+
+
+def shortened(text: str, *, lines: int, characters: int) -> str:
+    """At most so many lines and characters of a text, and how much was left out."""
+    kept = "\n".join(text.split("\n")[:lines])[:characters]
+    left = len(text) - len(kept)
+    return f"{kept.rstrip()} … ({left:,} more characters)" if left else text
 
 
 def as_tokens(trajectory: Trajectory, tokenizer: Any | None) -> str:

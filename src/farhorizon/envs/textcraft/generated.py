@@ -5,7 +5,7 @@ exists in it, so the game knows no other recipe. Task `index` is a pure function
 of a task follows from its content, so the splits share none. Ours throughout.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import TypeVar
@@ -14,12 +14,14 @@ from farhorizon.config.env import TextCraftGenerated as Config
 from farhorizon.core.errors import UserError
 from farhorizon.core.record import Task
 from farhorizon.envs.base import Example, World
+from farhorizon.envs.players import MakePlayer
 from farhorizon.envs.textcraft import phrases
 from farhorizon.envs.textcraft.actions import MOST, Craft, parse
 from farhorizon.envs.textcraft.draws import rank
 from farhorizon.envs.textcraft.examples import examples
 from farhorizon.envs.textcraft.game import Game
 from farhorizon.envs.textcraft.goals import tree
+from farhorizon.envs.textcraft.heuristics import HEURISTICS
 from farhorizon.envs.textcraft.recipes import Recipe, RecipeBook
 
 T = TypeVar("T")
@@ -28,8 +30,6 @@ GENERATOR = "1"
 """Raised when the same configuration would give other tasks."""
 EVAL_SHARE = 5
 """One task in this many is held out."""
-ATTEMPTS = 1000
-"""Trees drawn for one task before it is given up."""
 MOST_INPUTS = 3
 """Ingredients of a recipe."""
 MOST_BASE = 6
@@ -85,6 +85,9 @@ class TextCraftGenerated(World):
     def oracle(self, task: Task) -> Sequence[str]:
         return tree(_book_of(task), task.data["goal"], task.id).actions
 
+    def heuristics(self) -> Mapping[str, MakePlayer]:
+        return HEURISTICS
+
     def texts(self) -> Iterator[str]:
         for example in self.examples():
             yield from (*example.observations, *example.actions)
@@ -94,7 +97,8 @@ class TextCraftGenerated(World):
     def _task(self, index: int) -> Task:
         task_id = f"{self.name}/{index}"
         depth = self._config.depths[index % len(self._config.depths)]
-        draw = self._draw(index, depth)
+        attempts = (_Draw((self.version, str(index), str(attempt)), self._names) for attempt in count())
+        draw = next(draw for draw in attempts if draw.grow(depth))
         draw.distract(*self._config.distractors)
         texts = [recipe.text for recipe in draw.recipes]
         texts.sort(key=lambda text: rank("order", task_id, text))
@@ -105,15 +109,6 @@ class TextCraftGenerated(World):
             domain=f"depth {depth}",
             level=depth,
             data={"goal": draw.goal, "recipes": texts},
-        )
-
-    def _draw(self, index: int, depth: int) -> "_Draw":
-        for attempt in range(ATTEMPTS):
-            draw = _Draw((self.version, str(index), str(attempt)), self._names)
-            if draw.grow(depth):
-                return draw
-        raise UserError(
-            f"textcraft_generated: no task of depth {depth} in {ATTEMPTS} attempts; raise [env] names, or go less deep"
         )
 
 

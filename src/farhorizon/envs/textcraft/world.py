@@ -6,18 +6,20 @@ hangs. A task is a pure function of `version` and its id; the version names the 
 they are part of what is shown.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from farhorizon.config.env import TextCraft as Config
 from farhorizon.core.errors import UserError
 from farhorizon.core.record import Task
 from farhorizon.envs.base import Example, World
+from farhorizon.envs.players import MakePlayer
 from farhorizon.envs.textcraft import phrases
 from farhorizon.envs.textcraft.draws import VERSION, rank
 from farhorizon.envs.textcraft.examples import examples
 from farhorizon.envs.textcraft.families import split_of
 from farhorizon.envs.textcraft.game import Game
 from farhorizon.envs.textcraft.goals import distractors, tree
+from farhorizon.envs.textcraft.heuristics import HEURISTICS
 from farhorizon.envs.textcraft.recipes import installed, recipe_directory
 
 SPLITS = ("train", "eval")
@@ -57,6 +59,9 @@ class TextCraft(World):
     def oracle(self, task: Task) -> Sequence[str]:
         """Follows the tree the task shows: each base item got once, as far as it can be carried."""
         return tree(installed(), task.data["goal"], task.id).actions
+
+    def heuristics(self) -> Mapping[str, MakePlayer]:
+        return HEURISTICS
 
     def texts(self) -> Iterator[str]:
         for split in SPLITS:
