@@ -10,3 +10,10 @@ class EnvironmentReward(Component):
 
     kind: Literal["environment"] = "environment"
     builds: ClassVar[str] = "farhorizon.rewards.environment:EnvironmentReward"
+
+
+class ShuffledReward(Component):
+    """The environment's rewards dealt out at random within each group: a control."""
+
+    kind: Literal["shuffled"] = "shuffled"
+    builds: ClassVar[str] = "farhorizon.rewards.shuffled:ShuffledReward"
