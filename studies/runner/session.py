@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from farhorizon.config import recipe as recipes
 from farhorizon.config.base import Table
 from farhorizon.core.errors import UserError
 from farhorizon.core.files import replace_text
@@ -62,8 +63,10 @@ class Session:
             update={"sessions": state.sessions + 1, "lost": state.lost + state.running, "running": True}
         )
         self._save()
-        sets = [part for line in cell.settings for part in ("--set", line)]
-        fresh = ["train", str(cell.recipe_file), *sets, "--run", str(self.run)]
+        # The recipe as it was resolved: its file may change while earlier cells run.
+        resolved = runs / f"{cell.name}.toml"
+        resolved.write_text(recipes.dump(cell.recipe))
+        fresh = ["train", str(resolved), "--run", str(self.run)]
         self._began = time.monotonic()
         with self.log.open("a") as log:
             # A session of its own: Ctrl-C reaches the runner alone, which then stops it in its own way.

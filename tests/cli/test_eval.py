@@ -238,3 +238,17 @@ def test_heuristic_can_be_watched(farhorizon):
 def test_play_names_the_nearest_player_or_model(farhorizon):
     status, _, errors = farhorizon("play", "textcraft", "--as", "randm")
     assert (status, 'there is no player or model "randm"; the nearest: random' in errors) == (2, True)
+
+
+def test_an_evaluation_is_not_resumed_as_a_run_and_keeps_its_episodes(farhorizon, tmp_path):
+    assert farhorizon("eval", "random", *SHALLOW, "--tasks", 2, "--out", tmp_path / "e")[0] == 0
+    status, _, errors = farhorizon("train", "--resume", tmp_path / "e")
+    assert status == 2
+    assert "cannot be resumed: it has no run.json" in errors
+    assert not (tmp_path / "e" / "set_aside").exists()
+
+
+def test_the_seed_has_one_name(farhorizon, tmp_path):
+    status, _, errors = farhorizon("eval", "random", *SHALLOW, "--set", "runtime.seed=7", "--out", tmp_path / "e")
+    assert status == 2
+    assert "the seed of an evaluation is --seed" in errors

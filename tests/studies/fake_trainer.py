@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 
@@ -18,22 +19,22 @@ def main(arguments):
         sets = json.loads((run / "recipe.toml").read_text())
     else:
         run = Path(arguments[arguments.index("--run") + 1])
-        lines = [arguments[i + 1] for i, part in enumerate(arguments) if part == "--set"]
-        sets = dict(line.split("=", 1) for line in lines)
+        tables = tomllib.loads(Path(arguments[1]).read_text())
+        sets = {f"{name}.{key}": tables[name][key] for name in ("learner", "runtime") for key in tables[name]}
         run.mkdir(parents=True)
         (run / "run.json").write_text(json.dumps({"source": "fake"}))
         (run / "recipe.toml").write_text(json.dumps(sets))
     (run / "pid").write_text(str(os.getpid()))
     stopped = []
     signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
-    rate, seed = float(sets.get("learner.learning_rate", 0.5)), int(sets["runtime.seed"])
-    if sets.get("learner.weight_decay") == "1.0":
+    rate, seed = sets["learner.learning_rate"], sets["runtime.seed"]
+    if sets["learner.weight_decay"] == 1.0:
         sys.exit("farhorizon: it went wrong")
     metrics = run / "metrics.jsonl"
     kept = metrics.read_text().splitlines(keepends=True) if metrics.exists() else []
     done = len(kept) // 2
     metrics.write_text("".join(kept[: 2 * done]))
-    updates = int(sets.get("runtime.max_updates", 4))
+    updates = sets["runtime.max_updates"]
     for update in range(done, updates + 1):
         value = {"update": update, "phase": "eval", "eval/success/rate": rate * update / 10 + seed / 100}
         spent = {"total/env_steps": 10.0 * (update + 1), "total/sampled_tokens": 50.0 * (update + 1)}

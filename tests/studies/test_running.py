@@ -274,3 +274,12 @@ def test_the_script_itself_starts_under_any_python():
     output = subprocess.run(script, capture_output=True, text=True, check=True).stdout
     assert "scaling_inter_first: " in output
     assert os.access(ROOT / "studies" / "run", os.X_OK)
+
+
+def test_a_recipe_file_changed_while_cells_run_changes_none_of_them(apart, tiny):
+    process = apart("tiny", "--jobs", "1")
+    until(lambda: lines_of(tiny, "high-s0"), process)
+    base = tiny.root / "studies" / "recipes" / "base.toml"
+    base.write_text(base.read_text() + "\n[sampling]\ntemperature = 0.25\n")
+    assert process.wait() == 0, process.communicate()[0]
+    assert "temperature = 1.0" in (tiny.runs / "low-s1.toml").read_text()

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shlex
 import time
 from contextlib import closing
 from dataclasses import asdict
@@ -11,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from farhorizon.cli.commands import command
 from farhorizon.cli.progress import Progress
 from farhorizon.cli.who import find_weights, recipe_on, run_directory
 from farhorizon.config.recipe import Recipe, dump, read
@@ -66,6 +68,8 @@ def eval_(
     assert model is not None
     if greedy and temperature is not None:
         raise UserError("--greedy is --temperature 0; give one of them")
+    if any(override.partition("=")[0].strip() == "runtime.seed" for override in set_ or []):
+        raise UserError("the seed of an evaluation is --seed, not --set runtime.seed")
     chosen = _recipe(model, recipe, env, [*(set_ or []), f"runtime.seed={seed}"])
     wanted = 0.0 if greedy else temperature
     world = chosen.env.build()
@@ -92,12 +96,12 @@ def eval_(
             try:
                 asyncio.run(stop.guard(work))
             except Interrupted:
-                raise Interrupted(
-                    f"stopped; what was played is in {directory.path}; repeat the command with --out {directory.path} "
-                    "to continue"
-                ) from None
+                again = f"repeat the command with --out {shlex.quote(str(directory.path))} to continue"
+                raise Interrupted(f"stopped; what was played is in {directory.path}; {again}") from None
     print((directory.path / "report.md").read_text(), end="")
-    print(f"\nThe evaluation is in {directory.path}; read its episodes with: farhorizon show {directory.path} --eval")
+    print(
+        f"\nThe evaluation is in {directory.path}; read its episodes with: {command('show', directory.path, '--eval')}"
+    )
 
 
 def _recipe(name: str, file: Path | None, env: str | None, overrides: list[str]) -> Recipe:

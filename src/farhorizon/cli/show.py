@@ -44,7 +44,7 @@ def show(
     if story:
         from farhorizon.cli.story import tell
 
-        if not (run / "run.json").exists():
+        if not directory.facts.exists():
             raise UserError(f"{run} is not a training run; what an evaluation came to is in {run / 'report.md'}")
         tell(directory)
         return

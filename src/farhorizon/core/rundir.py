@@ -39,6 +39,11 @@ class RunDirectory:
         return self.path / "recipe.toml"
 
     @property
+    def facts(self) -> Path:
+        """Versions, machine, model; an evaluation's directory has none."""
+        return self.path / "run.json"
+
+    @property
     def metrics_file(self) -> Path:
         """One JSON object a line."""
         return self.path / "metrics.jsonl"
@@ -56,7 +61,7 @@ class RunDirectory:
         if run.recipe.exists():
             raise UserError(f"{path} already holds a run; resume it with --resume {path}, or name another directory")
         path.mkdir(parents=True, exist_ok=True)
-        (path / "run.json").write_text(json.dumps(facts, indent=2) + "\n")
+        run.facts.write_text(json.dumps(facts, indent=2) + "\n")
         replace_text(run.recipe, recipe)
         return run
 

@@ -38,6 +38,8 @@ def resume(directory: Path, report: Reporter | None = None, meter: Meter | None 
     """Continue a run from its last whole checkpoint, or from the start when there is none."""
     report, meter = report or Silent(), meter or Meter()
     run = RunDirectory.open(directory)
+    if not run.facts.exists():
+        raise UserError(f"{directory} cannot be resumed: it has no run.json, as an evaluation has none")
     recipe = read(run.recipe)
     checkpoint = run.last_checkpoint(report.say)
     return _go(recipe, run, checkpoint or starting_model(recipe, report), report, meter)
