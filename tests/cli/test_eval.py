@@ -1,46 +1,18 @@
 """`farhorizon eval`: what a person types and reads."""
 
-import io
 import json
 import signal
-import sys
 import time
 
 import pytest
 from runs import begin
 
-from farhorizon.cli.main import main
 from farhorizon.core.rundir import MARKER, RunDirectory
 from farhorizon.evaluation.directory import EvaluationDirectory
 
 SMALL = ["--tasks", "4", "--samples", "2"]
 MADE_UP = ["--env", "textcraft_generated", "--set", "env.train=1", "--set", "env.eval=20"]
 SHALLOW = ["--env", "textcraft", "--set", "env.depths=[1]"]
-
-
-@pytest.fixture
-def farhorizon(monkeypatch, capsys):
-    """Runs the command line in this process; returns exit status, output and errors."""
-    monkeypatch.setenv("COLUMNS", "160")
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["farhorizon", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.StringIO())
-        status = 0
-        try:
-            main()
-        except SystemExit as left:
-            status = left.code or 0
-        output = capsys.readouterr()
-        return status, output.out, output.err
-
-    return run
-
-
-@pytest.fixture
-def finished(uninterrupted):
-    """Directory of a finished run."""
-    return uninterrupted[0].parent / "run"
 
 
 def files(path):

@@ -1,13 +1,11 @@
 """The story of a real, if tiny, run: what it says it cost, and the commands it proposes."""
 
 import shlex
-import sys
 
 import pytest
 from made_up import stored_run
 
 from farhorizon.cli.cost import Cost
-from farhorizon.cli.main import main
 from farhorizon.core.ledger import Ledger
 from farhorizon.core.rundir import RunDirectory
 from farhorizon.core.store import read_update, stored_updates, update_path
@@ -16,23 +14,6 @@ from farhorizon.core.store import read_update, stored_updates, update_path
 @pytest.fixture
 def run(uninterrupted):
     return RunDirectory.open(uninterrupted[0].parent / "run")
-
-
-@pytest.fixture
-def typed(monkeypatch, capsys):
-    """Runs a command line in this process; returns exit status, output and errors."""
-
-    def typed(*arguments):
-        monkeypatch.setattr(sys, "argv", ["farhorizon", *map(str, arguments)])
-        status = 0
-        try:
-            main()
-        except SystemExit as left:
-            status = left.code or 0
-        output = capsys.readouterr()
-        return status, output.out, output.err
-
-    return typed
 
 
 def test_every_line_tells_its_wall_and_cpu_seconds(run, uninterrupted):
@@ -57,21 +38,21 @@ def test_cost_adds_up_what_is_stored(run):
     assert cost.peak_memory > 0.05
 
 
-def test_commands_to_try_next_work_as_printed(run, typed):
-    status, output, _ = typed("show", run.path, "--story")
+def test_commands_to_try_next_work_as_printed(run, farhorizon):
+    status, output, _ = farhorizon("show", run.path, "--story")
     assert status == 0
     _, _, after = output.partition("Try next")
     commands = [words for line in after.splitlines() if (words := shlex.split(line, comments=True))]
     assert len(commands) == 2
     for words in commands:
-        status, output, errors = typed(*words[1:])
+        status, output, errors = farhorizon(*words[1:])
         assert (status, errors) == (0, "")
         assert "ended: " in output
 
 
-def test_what_is_no_training_run_has_no_story(tmp_path, typed):
+def test_what_is_no_training_run_has_no_story(tmp_path, farhorizon):
     run = stored_run(tmp_path / "evaluation")
     (run.path / "run.json").unlink()
-    status, _, errors = typed("show", run.path, "--story")
+    status, _, errors = farhorizon("show", run.path, "--story")
     assert status == 2
     assert "is not a training run" in errors

@@ -11,6 +11,7 @@ from farhorizon.config.agent import AppendOnly, Transcript
 from farhorizon.config.base import Component
 from farhorizon.config.env import TextCraft
 from farhorizon.config.models import MicroConfig
+from farhorizon.core.errors import UserError
 from farhorizon.core.record import Origin
 from farhorizon.core.seeds import Key
 from farhorizon.models.load import load_model
@@ -80,3 +81,9 @@ def test_names_trade_places_consistently_and_everything_else_stays():
     assert len(set(mapping.values())) == len(mapping)
     demonstrated = np.concatenate([s.token_ids for s in after.segments if s.origin is Origin.DEMONSTRATED])
     assert set(demonstrated) <= set(after.token_ids)
+
+
+def test_solutions_that_do_not_fit_the_context_are_said():
+    config = MicroConfig(width=32, heads=2, key_value_heads=1, context_tokens=4)
+    with pytest.raises(UserError, match='no solution of environment "counting" fits into 4 tokens'):
+        warmstart.make_micro([CountingConfig()], AGENT, config, Silent())

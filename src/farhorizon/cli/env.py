@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from farhorizon.config.registry import kinds, resolve
 from farhorizon.core.errors import UserError
@@ -17,12 +18,12 @@ def list_() -> None:
     """List the environments that are installed, with their tasks."""
     table = Table()
     for column in ("name", "version", "training tasks", "held-out tasks", "categories"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=column == "name")
     for name in kinds("env"):
         try:
             world = resolve("env", name).build()
         except UserError as missing:
-            table.add_row(name, "", "", "", str(missing))
+            table.add_row(name, "", "", "", Text(str(missing)))
             continue
         train, held_out = world.tasks("train"), world.tasks("eval")
         domains = sorted({task.domain for task in train})

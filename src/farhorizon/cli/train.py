@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from farhorizon.cli.commands import command
 from farhorizon.cli.extras import require_torch
 from farhorizon.config.recipe import dump, read
 from farhorizon.core.errors import Interrupted, UserError
@@ -51,7 +52,6 @@ def train(
                 directory = runtime.start(resolved, path, report, meter)
         except Interrupted:
             left = resume or report.run
-            raise Interrupted(
-                f"stopped after the last finished update; continue with: farhorizon train --resume {left}"
-            ) from None
+            again = command("train", "--resume", left)
+            raise Interrupted(f"stopped after the last finished update; continue with: {again}") from None
     tell(directory)

@@ -31,7 +31,15 @@ def load_kind(slot: str, kind: str, where: str | None = None) -> Any:
         raise UserError(f"[{where or slot}] kind = {kind!r} is no name; there are: {', '.join(kinds(slot))}")
     if kind not in kinds(slot):
         raise UserError(f'[{where or slot}] has no kind "{kind}"{suggestion(kind, kinds(slot))}')
-    return kinds(slot)[kind].load()
+    point = kinds(slot)[kind]
+    try:
+        return point.load()
+    except (ImportError, AttributeError) as error:
+        source = f"{point.dist.name} {point.dist.version}" if point.dist else "a package"
+        raise UserError(
+            f'[{where or slot}] kind "{kind}" is registered by {source}, but {point.value} cannot be imported: '
+            f"{error}; install that package again"
+        ) from error
 
 
 def resolve(slot: str, value: Any, default: str | None = None, where: str | None = None) -> Component:

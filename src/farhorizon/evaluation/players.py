@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 from farhorizon.config.tables import Rollout
-from farhorizon.core.errors import UserError
 from farhorizon.core.record import Group, PolicyRef, Reward, Status, StopReason, Task, Trajectory, Turn
 from farhorizon.core.seeds import Key
 from farhorizon.envs.base import Environment, Episode, StepResult, World
 from farhorizon.envs.players import MakePlayer, Played, play
 from farhorizon.evaluation.subject import STREAM, UPDATE
 from farhorizon.rollout.instance import EnvironmentFault, Instance
+from farhorizon.rollout.setting_aside import FaultsInARow, short_reason, unplayed
 
 TASKS_AT_ONCE = 64
 """Tasks between two writes to disk; players take their turns one after the other."""
@@ -35,7 +35,7 @@ class PlayerSubject:
         self.facts: dict[str, Any] = {"kind": "player", "name": name}
         self._make, self._world, self._limits = make, world, limits
         self._turns, self._seed = turns, seed
-        self._faults_in_a_row = 0
+        self._faults = FaultsInARow(world.name, limits.max_consecutive_faults)
 
     async def play(
         self, tasks: Sequence[Task], samples: int, first: int, on_done: Callable[[Trajectory], None] | None = None
@@ -52,7 +52,6 @@ class PlayerSubject:
                 members.append(await self._trajectory(task, place, sample))
                 if on_done is not None:
                     on_done(members[-1])
-            broken = [member for member in members if not member.scored]
             groups.append(
                 Group(
                     id=f"{STREAM}/{UPDATE}/{place}",
@@ -61,7 +60,7 @@ class PlayerSubject:
                     start_depth=0,
                     seed=self._key(place, -1).digest(),
                     requested=samples,
-                    short_reason=f"{len(broken)} set aside: {broken[-1].faults[-1]}" if broken else None,
+                    short_reason=short_reason(members),
                 )
             )
         return groups
@@ -78,22 +77,7 @@ class PlayerSubject:
             horizon=self._turns,
             training=False,
         )
-        blank = Trajectory(
-            id=name,
-            task=task,
-            contexts=(),
-            turns=(),
-            rewards=(),
-            status=Status.INFRA_FAULT,
-            stop_reason=StopReason.ENV_FAULT,
-            success=None,
-            seed=episode.seed,
-            group_seed=episode.group_seed,
-            horizon=episode.horizon,
-            group=place,
-            episode_id=name,
-            policy=PolicyRef(name=self.facts["name"]),
-        )
+        blank = unplayed(name, task, episode, place, PolicyRef(name=self.facts["name"]))
         faults: list[str] = []
         for retry in range(self._limits.retries + 1):
             environment = _Guarded(self._world.make, self._limits.env_timeout)
@@ -103,22 +87,13 @@ class PlayerSubject:
             except EnvironmentFault as fault:
                 faults.append(str(fault))
                 blank = replace(blank, stop_reason=fault.reason)
-                self._count_fault(fault)
+                self._faults.add(fault)
                 continue
             finally:
                 await environment.close()
-            self._faults_in_a_row = 0
+            self._faults.stepped()
             return replace(_filled(blank, played), retries=retry, faults=tuple(faults))
         return replace(blank, retries=self._limits.retries, faults=tuple(faults))
-
-    def _count_fault(self, fault: EnvironmentFault) -> None:
-        self._faults_in_a_row += 1
-        most = self._limits.max_consecutive_faults
-        if self._faults_in_a_row >= most:
-            raise UserError(
-                f'environment "{self._world.name}" failed {most} times in a row, last: {fault}; '
-                "mend it, or raise [rollout] max_consecutive_faults"
-            ) from fault
 
     def _key(self, place: int, sample: int) -> Key:
         return Key(self._seed, STREAM, UPDATE, place, sample)

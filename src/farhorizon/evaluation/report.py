@@ -148,8 +148,7 @@ def _by_tasks(outcomes: Sequence[Sequence[bool]]) -> Interval:
     rates = [float(np.mean(each)) for each in outcomes]
     if min(rates) == max(rates):
         return wilson(round(rates[0] * len(rates)), len(rates))
-    low, high = bootstrap_mean(outcomes)
-    return max(low, 0.0), min(high, 1.0)
+    return bootstrap_mean(outcomes)
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -9,13 +9,13 @@ from typing import Any
 
 from farhorizon.agents.base import AgentFactory
 from farhorizon.config.tables import Rollout
-from farhorizon.core.errors import UserError
-from farhorizon.core.record import Group, PolicyRef, Status, StopReason, Trajectory
+from farhorizon.core.record import Group, PolicyRef, Trajectory
 from farhorizon.core.seeds import Key
 from farhorizon.engines.base import Engine, Sampling
 from farhorizon.envs.base import Episode, World
 from farhorizon.rollout.episode import EpisodePlayer
 from farhorizon.rollout.instance import EnvironmentFault, Instance
+from farhorizon.rollout.setting_aside import FaultsInARow, short_reason, unplayed
 from farhorizon.tasks.base import Assignment
 
 
@@ -44,7 +44,7 @@ class Driver:
 
     def __init__(self, *, world: World, agent: AgentFactory, engine: Engine, limits: Rollout, seed: int) -> None:
         self._world, self._agent, self._engine, self._limits, self._seed = world, agent, engine, limits, seed
-        self._faults_in_a_row = 0
+        self._faults = FaultsInARow(world.name, limits.max_consecutive_faults)
 
     async def groups(
         self,
@@ -93,8 +93,6 @@ class Driver:
 
     def _group(self, assignment: Assignment, given: Circumstances, g: int, members: list[Trajectory]) -> Group:
         index = given.first_group + g
-        broken = [trajectory for trajectory in members if not trajectory.scored]
-        reason = f"{len(broken)} set aside: {broken[-1].faults[-1]}" if broken else None
         return Group(
             id=f"{given.stream}/{given.update}/{index}",
             task=assignment.task,
@@ -102,7 +100,7 @@ class Driver:
             start_depth=assignment.start.depth,
             seed=self._key(given, index, -1).digest(),
             requested=assignment.size,
-            short_reason=reason,
+            short_reason=short_reason(members),
             weight=assignment.weight,
         )
 
@@ -117,23 +115,7 @@ class Driver:
             training=given.training,
         )
         name = f"{given.stream}/{given.update}/{group}/{member}"
-        blank = Trajectory(
-            id=name,
-            task=assignment.task,
-            contexts=(),
-            turns=(),
-            rewards=(),
-            status=Status.INFRA_FAULT,
-            stop_reason=StopReason.ENV_FAULT,
-            success=None,
-            seed=episode.seed,
-            group_seed=episode.group_seed,
-            horizon=given.horizon,
-            start_depth=assignment.start.depth,
-            group=group,
-            episode_id=name,
-            policy=PolicyRef(version=given.version),
-        )
+        blank = unplayed(name, assignment.task, episode, group, PolicyRef(version=given.version))
         faults: list[str] = []
         for retry in range(self._limits.retries + 1):
             instance = Instance(self._world.make, self._limits.env_timeout)
@@ -144,14 +126,14 @@ class Driver:
                 limits=self._limits,
                 sampling=given.sampling,
                 key=key.at(retry=retry),
-                on_step=self._count_step,
+                on_step=self._faults.stepped,
             )
             try:
                 done = await player.play(assignment.task, episode)
             except EnvironmentFault as fault:
                 faults.append(str(fault))
                 blank = replace(blank, stop_reason=fault.reason)
-                self._count_fault(fault)
+                self._faults.add(fault)
                 continue
             finally:
                 await instance.close()
@@ -168,18 +150,6 @@ class Driver:
                 forks=done.forks,
             )
         return replace(blank, retries=self._limits.retries, faults=tuple(faults))
-
-    def _count_step(self) -> None:
-        self._faults_in_a_row = 0
-
-    def _count_fault(self, fault: EnvironmentFault) -> None:
-        self._faults_in_a_row += 1
-        most = self._limits.max_consecutive_faults
-        if self._faults_in_a_row >= most:  # other episodes may fault once more before they are cancelled
-            raise UserError(
-                f'environment "{self._world.name}" failed {most} times in a row, last: {fault}; '
-                "mend it, or raise [rollout] max_consecutive_faults"
-            ) from fault
 
     def _key(self, given: Circumstances, group: int, member: int) -> Key:
         return Key(self._seed, given.stream, update=given.update, group=group, member=member)

@@ -226,6 +226,11 @@ def _school(
         for context in runner.run(demonstrate(world, player, task, path))
         if len(context) <= config.context_tokens
     ]
+    if not lessons:
+        raise UserError(
+            f'no solution of environment "{world.name}" fits into {config.context_tokens} tokens; '
+            "raise [models.micro] context_tokens"
+        )
     longest = max(len(s.token_ids) for lesson in lessons for s in lesson.segments if s.origin is Origin.DEMONSTRATED)
     limits = Rollout(max_turn_tokens=longest + SPARE, context_tokens=config.context_tokens)
     driver = Driver(world=world, agent=player, engine=engine, limits=limits, seed=0)
