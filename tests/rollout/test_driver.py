@@ -152,6 +152,12 @@ def test_faults_in_a_row_stop_the_run_and_name_the_environment():
         roll_out(CountingWorld(failing(range(1, 99))), max_consecutive_faults=3)
 
 
+def test_a_step_taken_between_faults_breaks_the_row():
+    group, _ = roll_out(CountingWorld(failing([1, 2, 4, 5])), size=1, retries=9, max_consecutive_faults=3)
+    trajectory = group.trajectories[0]
+    assert (trajectory.success, len(trajectory.faults)) == (True, 4)
+
+
 def test_agentgym_a5_slow_environment_delays_nobody_else():
     class Slow(Counting):
         made = 0
